@@ -233,14 +233,13 @@ def test_a_field_keeps_what_its_form_does_not_show(page):
     work = page.new_work()
     page.upload(work, b"t,n\n2024-01-01,1.5\n2024-12-31,2.5\n")
     day, number = (column.field for column in page.workspace.work(work).columns)
-    read = read_field(
-        Form({"type": ["date"], "minimum": ["2020-01-01"], "maximum": ["2029-12-31"], "missing": ["on"]}), day, True
-    )
-    assert (str(read.minimum), read.required, read.confirmed) == ("2020-01-01", False, True)
-    assert read_field(Form({"type": ["string"]}), day, False).enum is None
+    form = Form({"type": ["date"], "minimum": ["2020-01-01"], "maximum": ["2029-12-31"], "missing": ["on"]})
+    read = read_field(form, day)
+    assert (str(read.minimum), read.required, read.confirmed) == ("2020-01-01", False, False)
+    assert read_field(Form({"type": ["string"]}), day).enum is None
     for wrong in ({"minimum": ["ten"]}, {"minimum": ["3"], "maximum": ["1"]}, {"bins": ["0"]}, {"decimals": ["x"]}):
         with pytest.raises(ParameterError):
-            read_field(Form({"type": ["number"], "minimum": ["0"], "maximum": ["9"], **wrong}), number, True)
+            read_field(Form({"type": ["number"], "minimum": ["0"], "maximum": ["9"], **wrong}), number)
 
 
 def test_rules_are_read_checked_and_told_in_words(page):
@@ -320,19 +319,19 @@ def test_simulated_rows_blur_as_epsilon_falls_and_pairs_are_lost_by_name():
     """The noise has one shape, and its height follows ε; where it is larger than a cell's share the pair is named."""
     names, sizes = ("age", "ward", "only", "flag"), (40, 5, 1, 2)
     small, large = (preview_noise(names, sizes, 2000, budget_for(e, 0, 1)) for e in (0.05, 5.0))
-    off = [max(abs(a - b) for a, b in one.cells) for one in (small, large)]
+    off = [max(abs(a - b) for a, b in one["cells"]) for one in (small, large)]
     assert off[0] > 5 * off[1]
-    assert (small.column, small.pair) == ("age", ("age", "ward"))
-    assert small.lost[0] == "age × ward"
-    assert large.lost == ()
+    assert (small["column"], small["pair"]) == ("age", ("age", "ward"))
+    assert small["lost"][0] == "age × ward"
+    assert large["lost"] == []
     assert preview_noise(("only",), (1,), 2000, budget_for(1.0, 0, 1)) is None
     # However strong the noise, the cells of a table are shares of the same rows: of 41 columns they once summed to 146%.
     for columns in (2, 41):
         many = preview_noise([f"c{j}" for j in range(columns)], [12] * columns, 7000, budget_for(1.0, 0, 1))
         for k in (0, 1):
-            assert sum(cell[k] for cell in many.cells) == pytest.approx(100)
-        assert min(cell[1] for cell in many.cells) >= 0
-    assert preview_noise(("age", "only"), (40, 1), 2000, budget_for(1.0, 0, 1)).pair is None
+            assert sum(cell[k] for cell in many["cells"]) == pytest.approx(100)
+        assert min(cell[1] for cell in many["cells"]) >= 0
+    assert preview_noise(("age", "only"), (40, 1), 2000, budget_for(1.0, 0, 1))["pair"] is None
 
 
 WRONG_CHOICES = [

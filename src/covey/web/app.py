@@ -28,8 +28,8 @@ from covey.errors import ArgumentError, CoveyError
 from covey.privacy.ledger import Ledger, default_ledger_path
 from covey.web.folders import private_file
 from covey.web.pages import ROUTERS
-from covey.web.pages.shared import HERE, by_htmx, page
-from covey.web.security import Guard, Refused, Secrets, plain_page
+from covey.web.pages.shared import by_htmx, page
+from covey.web.security import HERE, Guard, Refused, Secrets, plain_page
 from covey.web.workspace import Workspace
 
 TIDY_SECONDS = 600  # between two looks for tables that nobody works on

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
+from typing import Any
 
 from covey.errors import CoveyError, ParameterError
 from covey.table.column_drafts import Note, may_identify
@@ -25,6 +26,7 @@ from covey.web.security import Form
 
 # What a card's form holds besides its type.
 TYPED = ("minimum", "maximum", "bins", "decimals", "other", "enum", "missing")
+TICKED = ("numbered", "positions", "gaps")  # what is measured of events besides
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def edited(column: ColumnDraft, form: Form) -> ColumnDraft:
     if type_ != column.field.type:
         return _turned(column, form, type_)
     try:
-        field = read_field(form, column.field, confirmed=False)
+        field = read_field(form, column.field)
     except CoveyError as error:
         return refused(column, form, error)
     return replace(column, field=with_warning(column, field), typed={}, problem="")
@@ -126,18 +128,17 @@ def refused(column: ColumnDraft, form: Form, error: CoveyError) -> ColumnDraft:
 def _turned(column: ColumnDraft, form: Form, type_: str) -> ColumnDraft:
     """Another type of column, with the limits or categories it had when it was last of that type."""
     try:
-        before = read_field(form, column.field, confirmed=False, type_=column.field.type)
+        before = read_field(form, column.field, column.field.type)
     except CoveyError:
         before = replace(column.field, confirmed=False)
-    fresh = read_field(form, column.field, confirmed=False)  # refuses a type that does not exist
+    fresh = read_field(form, column.field)  # refuses a type that does not exist
     others = {**column.others, before.type: before}
     return replace(column, field=with_warning(column, others.get(type_, fresh)), others=others, typed={}, problem="")
 
 
 def confirmed(column: ColumnDraft, form: Form) -> ColumnDraft:
     """The column with its owner's word that what stands there is public knowledge."""
-    if column.problem:
-        raise ParameterError(column.problem)
+    column.require_sound()
     if not form.has("public"):
         raise ParameterError("tick the box first. Only you can say that this is public knowledge.")
     if column.guarded and form.get("own_name") != column.field.name:
@@ -224,33 +225,18 @@ def joint_schema(package: Description) -> Schema:
 
 def read_link(form: Form, link: Description) -> Description:
     """What the tables are called and how events hang together, as a form says it."""
-    order = form.get("order") or None
-    numbered, positions, gaps = (form.has(name) for name in ("numbered", "positions", "gaps"))
+    ticked: dict[str, Any] = {name: form.has(name) for name in TICKED}
     most = whole(form.get("at_most"), "the number of events")
     persons, events = (
         replace(part, name=form.get(field, part.name).strip())
         for field, part in (("persons", link.unit), ("events", link.events))
     )
-    parent = replace(link.link, table=persons.name, at_most=most, order=order)
-    parent = replace(parent, numbered=numbered, positions=positions, gaps=gaps)
+    parent = replace(link.link, table=persons.name, at_most=most, order=form.get("order") or None, **ticked)
     return replace(link, tables=(persons, replace(events, parent=parent)), rules=())
 
 
 def link_form(link: Description) -> dict[str, str]:
     """The form that says how events hang together now: what `read_link` reads."""
-    ticked = {name: "on" for name in ("numbered", "positions", "gaps") if getattr(link.link, name)}
+    ticked = {name: "on" for name in TICKED if getattr(link.link, name)}
     names = {"persons": link.unit.name, "events": link.events.name}
     return names | {"at_most": str(link.link.at_most), "order": link.link.order or ""} | ticked
-
-
-def renamed(
-    names: Mapping[str, str], columns: Sequence[ColumnDraft], rules: Sequence[Rule]
-) -> tuple[tuple[ColumnDraft, ...], tuple[Rule, ...]]:
-    """Columns and rules of tables that have other names now."""
-
-    def anew(field: str) -> str:
-        table, _, name = field.partition(".")
-        return f"{names[table]}.{name}"
-
-    moved = tuple(replace(column, table=names[column.table]) for column in columns)
-    return moved, tuple(rule.renamed(anew) for rule in rules)

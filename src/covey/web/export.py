@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.release.contents import About
+from covey.web.security import templates
 from covey.workflow import AnonymousOrder, PrivateOrder, said
 
 OUT = Path("release")
@@ -51,20 +52,9 @@ def _options(option: str, value: Any) -> list[str]:
 
 def script(order: PrivateOrder | AnonymousOrder) -> str:
     """The same as a script: checked, charged and written in the same order."""
-    private = isinstance(order, PrivateOrder)
-    kind, verb = ("PrivateOrder", "release") if private else ("AnonymousOrder", "anonymize")
-    beside = "the tables and package.json" if order.schema is None else f"the table and {order.schema}"
-    told = said(order)
-    imported = ["from covey.release.contents import About\n"] if "about" in told else []
-    imported += [f"from covey.workflow import {kind}, {verb}\n"]
-    arguments = "\n".join(f"    {name}={_literal(value)}," for name, value in told.items())
-    last = "print(done.certificate or 'no certificate')" if private else "print(done.agreeing)  # confidential"
-    return (
-        f'"""Makes the same release as the app did, in a folder with {beside}."""\n\n'
-        f"from pathlib import Path\n\n{''.join(imported)}\norder = {kind}(\n{arguments}\n)\n\n"
-        # Worker processes may import this file: only its own run may order a release.
-        f'if __name__ == "__main__":\n    done = {verb}(order)\n    print(done.bundle, done.privacy, sep="\\n")\n    {last}\n'
-    )
+    told = {name: _literal(value) for name, value in said(order).items()}
+    verb = "release" if isinstance(order, PrivateOrder) else "anonymize"
+    return templates.get_template("release.py.txt").render(order=order, told=told, verb=verb) + "\n"
 
 
 def _literal(value: Any) -> str:

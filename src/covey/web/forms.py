@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -55,13 +56,11 @@ def typed(type_: str, text: str) -> Any:
     text = text.strip()
     if not text:
         return None
-    readers: dict[str, Callable[[str], Any]] = {"integer": int, "number": float}
     if type_ == "boolean":
         return {"true": True, "false": False}.get(text.lower(), text)
-    try:
-        return readers.get(type_, str)(text)
-    except ValueError:
-        return text
+    with suppress(ValueError):
+        return int(text) if type_ == "integer" else float(text) if type_ == "number" else text
+    return text
 
 
 def lines(text: str) -> list[str]:
@@ -69,13 +68,13 @@ def lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def read_field(form: Form, before: Field, confirmed: bool, type_: str = "") -> Field:
-    """The field as the form has it, of the type that the form names unless one is given; what it does not show stays."""
+def read_field(form: Form, before: Field, type_: str = "") -> Field:
+    """The unconfirmed field of a form, of the type that it names unless one is given; what it does not show stays."""
     type_ = type_ or form.get("type", before.type)
     if type_ not in TYPES:
         raise ParameterError(f"there is no type {type_!r}.")
     if not before.measured and type_ == before.type:
-        return replace(before, confirmed=confirmed)
+        return replace(before, confirmed=False)
     if type_ != before.type:  # bounds and categories of another type mean nothing
         return Field(before.name, type_, confirmed=False, warning=before.warning, notes=before.notes)
     blank = replace(before, minimum=None, maximum=None, bins=None, decimals=None, enum=None, other=None)
@@ -83,17 +82,15 @@ def read_field(form: Form, before: Field, confirmed: bool, type_: str = "") -> F
     if type_ == "string":
         enum = lines(form.get("enum"))
         kept = before.enum if before.enum is not None and "\n".join(before.enum).split("\n") == enum else tuple(enum)
-        field = replace(fresh, enum=kept, other=form.get("other") or None)
-    elif type_ in ORDERED_TYPES:
+        return replace(fresh, enum=kept, other=form.get("other") or None)
+    if type_ in ORDERED_TYPES:
         bins: Any = typed("integer", form.get("bins"))
         if isinstance(before.bins, tuple) and bins is None:
             bins = before.bins
         decimals = typed("integer", form.get("decimals")) if type_ == "number" else None
         low, high = typed(type_, form.get("minimum")), typed(type_, form.get("maximum"))
-        field = replace(fresh, minimum=low, maximum=high, bins=bins, decimals=decimals)
-    else:
-        field = fresh
-    return replace(field, confirmed=confirmed)
+        return replace(fresh, minimum=low, maximum=high, bins=bins, decimals=decimals)
+    return fresh
 
 
 def read_rule(form: Form, schema: Schema) -> Rule:

@@ -59,7 +59,6 @@ class Job:
     stage: str = ""
     share: float = 0.0
     message: str = ""
-    charged: bool = False
     advice: list[str] = field(default_factory=list)
     result: dict[str, Any] = field(default_factory=dict)
     begun: float = field(default_factory=monotonic)
@@ -182,7 +181,6 @@ class Job:
                 return
             if "stage" in said:
                 self.stage, self.share = said["stage"], 0.0
-                self.charged = self.charged or (self.private and said["stage"] in ("measuring", "writing"))
             self.share = said.get("share", self.share)
             self.advice += said.get("advice", [])
             if "done" in said:
@@ -201,8 +199,8 @@ class Job:
             events = Ledger(self.order["ledger"]).history(self.order["dataset"]) if self.gate.exists() else []
         except CoveyError as error:
             return f"{words} {error}"
-        self.charged = any(event.purpose == self.order["purpose"] for event in events)
-        return f"{words} {CHARGE_STAYS if self.charged else 'Nothing was charged.'}"
+        charged = any(event.purpose == self.order["purpose"] for event in events)
+        return f"{words} {CHARGE_STAYS if charged else 'Nothing was charged.'}"
 
     def _end(self, state: State, message: str) -> None:
         self.state, self.message, self.seconds = state, message, monotonic() - self.begun

@@ -111,10 +111,8 @@ def _gaps(share: float) -> str:
 
 
 def _shown(value: float, field: Field) -> str:
-    if field.type == "date":
-        return str(date.fromordinal(date(1970, 1, 1).toordinal() + int(value)))
-    if field.type == "datetime":
-        return str(np.datetime64(int(value), "s"))
+    if field.type in ("date", "datetime"):
+        return str(np.datetime64(int(value), "D" if field.type == "date" else "s"))
     if field.type == "time":
         return f"{int(value) // 3600:02}:{int(value) % 3600 // 60:02}"
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"

@@ -30,19 +30,15 @@ if TYPE_CHECKING:
 def save(work: Work) -> None:
     """Write down what was said, or remove what is no longer said."""
     place = work.folder / DRAFT
+    fresh = work.taken.columns, work.taken.described, rules_of(work.taken.described)
+    said = (work.columns, work.start, work.rules) != fresh or work.chosen or work.jobs
     with suppress(OSError):  # a comfort: what the disk refuses must not refuse the steward
-        if not said(work):
+        if not said:
             place.unlink(missing_ok=True)
             return
-        with private_file(fresh := place.with_suffix(".new")) as file:
+        with private_file(place.with_suffix(".new")) as file:
             json.dump(_words(work), file, ensure_ascii=False)
-        os.replace(fresh, place)
-
-
-def said(work: Work) -> bool:
-    """Whether the steward has said anything about this table."""
-    fresh = work.taken.columns, work.taken.described, rules_of(work.taken.described)
-    return (work.columns, work.start, work.rules) != fresh or work.chosen or bool(work.jobs)
+        os.replace(place.with_suffix(".new"), place)
 
 
 def _words(work: Work) -> dict[str, Any]:

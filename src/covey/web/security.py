@@ -8,7 +8,6 @@ called DNS rebinding), carry the cookie, come from our own pages, and, if it cha
 from __future__ import annotations
 
 import hmac
-import html
 import os
 import secrets
 import sys
@@ -25,9 +24,14 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+from starlette.templating import Jinja2Templates
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from covey.errors import CoveyError
+
+HERE = Path(__file__).parent
+templates = Jinja2Templates(HERE / "templates")
+templates.env.trim_blocks = templates.env.lstrip_blocks = True
 
 FORM_LIMIT = 4 * 2**20  # bytes of a form without files: a long list of categories fits
 TEXT_LIMIT = 2**12  # bytes of a field that is no file
@@ -188,15 +192,8 @@ def megabytes(size: int) -> str:
 
 def plain_page(status: int, words: str, refresh: str | None = None) -> HTMLResponse:
     """A page that needs nothing but the style sheet."""
-    move = f'<meta http-equiv="refresh" content="0;url={refresh}">' if refresh else ""
-    link = f'<p><a href="{refresh}">Go on</a></p>' if refresh else ""
-    return HTMLResponse(
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>covey</title>{move}'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<link rel="icon" href="/static/covey.svg"><link rel="stylesheet" href="/static/covey.css"></head>'
-        f'<body><main class="plain"><h1>covey</h1><p role="status">{html.escape(words)}</p>{link}</main></body></html>',
-        status,
-    )
+    page = templates.get_template("plain.html").render(words=words, refresh=refresh)
+    return HTMLResponse(page, status)
 
 
 @dataclass(frozen=True)

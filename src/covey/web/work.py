@@ -20,17 +20,7 @@ from covey.table.dialects import Dialect
 from covey.table.resources import Parent
 from covey.table.rules import Rule
 from covey.table.schema import Schema
-from covey.web.drafts import (
-    ColumnDraft,
-    describe,
-    edited,
-    joint_schema,
-    published,
-    refused,
-    renamed,
-    rules_of,
-    to_learn,
-)
+from covey.web.drafts import ColumnDraft, describe, edited, joint_schema, published, refused, rules_of, to_learn
 from covey.web.forms import PRIVATE, Order
 from covey.web.jobs import Job, anonymous_seconds
 from covey.web.pictures import Picture, pictures
@@ -156,7 +146,13 @@ class Work:
     def set_link(self, start: Description) -> None:
         """Change how events hang together, and what their tables are called."""
         names = {old.name: new.name for old, new in zip(self.start.tables, start.tables, strict=True)}
-        self.change(*renamed(names, self.columns, self.rules), start)
+
+        def anew(field: str) -> str:
+            table, _, name = field.partition(".")
+            return f"{names[table]}.{name}"
+
+        columns = tuple(replace(column, table=names[column.table]) for column in self.columns)
+        self.change(columns, tuple(rule.renamed(anew) for rule in self.rules), start)
         self._pictures = {}  # which go by the tables' names
 
     def edit_column(self, place: int, form: Form) -> None:

@@ -22,18 +22,9 @@ from covey.release.statements import risks, why
 from covey.synthesizers import AnonymousSynthesizer
 from covey.web.export import number
 from covey.web.forms import ANONYMOUS, PRIVATE, Order, read_budget, read_order
-from covey.web.pages.shared import (
-    CheckedForm,
-    CurrentWork,
-    CurrentWorkspace,
-    go,
-    page,
-    redirect_if_early,
-    status,
-    templates,
-)
+from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page, redirect_if_early
 from covey.web.preview import preview_noise
-from covey.web.security import NO_FORM, Form, Refused
+from covey.web.security import NO_FORM, Form, Refused, templates
 from covey.web.work import Work
 from covey.web.workspace import Workspace
 from covey.workflow import AnonymousOrder, PrivateOrder, public_description, synthesizer
@@ -114,9 +105,9 @@ def privacy_page(request: Request, workspace: CurrentWorkspace, work: CurrentWor
 
 
 def privacy_page_with(
-    request: Request, workspace: Workspace, work: Work, order: Order, form: Form = NO_FORM, **words: Any
+    request: Request, workspace: Workspace, work: Work, order: Order, form: Form = NO_FORM, **wrong: Any
 ) -> Response:
-    """The privacy step. After a refusal everything stands as it was typed: `form` is what came, `words` say what is wrong."""
+    """The privacy step. After a refusal all stands as it was typed: `form` is what came, `wrong` what is wrong with it."""
     asked = order if isinstance(order, PrivateOrder) else PRIVATE
     groups = order if isinstance(order, AnonymousOrder) else ANONYMOUS
     important = [name for group in asked.important for name in group]
@@ -128,7 +119,7 @@ def privacy_page_with(
         "important": important if form is NO_FORM else form.all("important"),
         "large_confirmed": asked.confirm_large_epsilon if form is NO_FORM else form.has("confirm_large_epsilon"),
     }
-    return page(request, "privacy.html", step="privacy", **values | words)
+    return page(request, "privacy.html", step="privacy", **values | wrong)
 
 
 @router.get("/work/{work_id}/predict")
@@ -193,8 +184,7 @@ def open_dataset(request: Request, workspace: CurrentWorkspace, work: CurrentWor
         name, *opened = read_budget(form)
         workspace.ledger.open_dataset(name, *opened)
     except CoveyError as error:
-        words = {"code": status(error), "dataset_error": str(error)}
-        return privacy_page_with(request, workspace, work, work.order, form, **words)
+        return privacy_page_with(request, workspace, work, work.order, form, error=error, opening=True)
     with work.lock:
         if isinstance(work.order, PrivateOrder):
             work.choose(replace(work.order, dataset=name))

@@ -74,28 +74,17 @@ def review_again(work: CurrentWork, form: CheckedForm) -> Response:
     return go(f"/work/{work.id}/review")
 
 
-def attachment(text: str, name: str, kind: str) -> Response:
-    """A file to keep."""
-    return Response(text, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
-
-
 @router.get("/work/{work_id}/schema.json")
-def schema_file(work: CurrentWork) -> Response:
-    """The public schema."""
-    text = json.dumps(work.described().to_dict(), indent=2, ensure_ascii=False) + "\n"
-    return attachment(text, str(export.PACKAGE if work.link else export.SCHEMA), "application/json")
-
-
 @router.get("/work/{work_id}/release.py")
-def script_file(workspace: CurrentWorkspace, work: CurrentWork) -> Response:
-    """The script."""
-    return attachment(exports(workspace, work)[1], "release.py", "text/x-python")
-
-
 @router.get("/work/{work_id}/release.sh")
-def command_file(workspace: CurrentWorkspace, work: CurrentWork) -> Response:
-    """The command line."""
-    return attachment(f"#!/bin/sh\nset -e\n{exports(workspace, work)[0]}\n", "release.sh", "text/x-shellscript")
+def file_to_keep(request: Request, workspace: CurrentWorkspace, work: CurrentWork) -> Response:
+    """The public schema, the script or the command line."""
+    name, (command, script) = request.url.path.rpartition("/")[2], exports(workspace, work)
+    if name == "schema.json":
+        script = json.dumps(work.described().to_dict(), indent=2, ensure_ascii=False) + "\n"
+        name = str(export.PACKAGE if work.link else export.SCHEMA)
+    text = f"#!/bin/sh\nset -e\n{command}\n" if name == "release.sh" else script
+    return Response(text, media_type="text/plain", headers={"content-disposition": f'attachment; filename="{name}"'})
 
 
 def moved(request: Request, path: str) -> Response:
@@ -120,9 +109,8 @@ def release(request: Request, workspace: CurrentWorkspace, work: CurrentWork, fo
                 raise ParameterError("check the cells that do not fit, and tick the box below them.")
         workspace.release(work, form.get("review"), form.has("seen"))
     except CoveyError as error:
-        if work.releasing:  # another page has begun it meanwhile
-            return moved(request, f"/work/{work.id}/release")
-        return review_page_with(request, workspace, work, error, form.all("wanted"))
+        if not work.releasing:  # otherwise another page has begun it meanwhile
+            return review_page_with(request, workspace, work, error, form.all("wanted"))
     return moved(request, f"/work/{work.id}/release")
 
 

@@ -8,22 +8,17 @@ from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
-from starlette.templating import Jinja2Templates
 
 from covey.errors import LedgerError
-from covey.table.schema import TYPES
 from covey.version import __version__
 from covey.web import export
 from covey.web.forms import shown
-from covey.web.security import REPORT_POLICY, Form, Refused, checked_form, megabytes
+from covey.web.security import REPORT_POLICY, Form, Refused, checked_form, megabytes, templates
 from covey.web.work import Work
 from covey.web.workspace import Workspace
 
-HERE = Path(__file__).parents[1]
 STEPS = ("table", "columns", "rules", "privacy", "review", "release", "bundle")
 
-templates = Jinja2Templates(HERE / "templates")
-templates.env.trim_blocks = templates.env.lstrip_blocks = True
 KINDS = {
     "boolean": "Yes or no",
     "string": "Categories",
@@ -33,7 +28,7 @@ KINDS = {
     "datetime": "Date and time",
     "time": "Time of day",
 }
-templates.env.globals.update(version=__version__, STEPS=STEPS, TYPES=TYPES, KINDS=KINDS)
+templates.env.globals.update(version=__version__, STEPS=STEPS, KINDS=KINDS)
 
 
 def sentence(words: str) -> str:
@@ -64,19 +59,12 @@ templates.env.filters |= {
 }
 
 
-def status(error: Exception | None) -> int:
-    """The HTTP status of an answer, or of a refusal."""
-    if isinstance(error, Refused):
-        return error.status
-    return 200 if error is None else 409 if isinstance(error, LedgerError) else 422
-
-
 def page(request: Request, name: str, error: Exception | None = None, **values: Any) -> Response:
     """A page, with what every page needs, and what was wrong with the form that came."""
     work: Work | None = values.get("work")
     values |= {"error": str(error or ""), "csrf": request.app.state.keys.form}
     values["reachable"] = work.reachable() if work else set()
-    code = values.pop("code", 0) or status(error)
+    code = 200 if error is None else 409 if isinstance(error, LedgerError) else getattr(error, "status", 422)
     return templates.TemplateResponse(request, name, values, status_code=code)
 
 
@@ -98,27 +86,24 @@ def by_htmx(request: Request) -> bool:
     return request.headers.get("hx-request") == "true"
 
 
-def workspace_of(request: Request) -> Workspace:
-    """The state of the app."""
-    return cast(Workspace, request.app.state.workspace)
-
-
 # What is asynchronous answers at once. Everything that may wait, for the ledger or a disk, is a plain function and gets a
 # thread of its own.
 
 
 async def find_workspace(request: Request) -> Workspace:
     """The state of the app, for a page."""
-    return workspace_of(request)
-
-
-async def find_work(request: Request, work_id: str) -> Work:
-    """The table that the address names."""
-    return workspace_of(request).work(work_id)
+    return cast(Workspace, request.app.state.workspace)
 
 
 CheckedForm = Annotated[Form, Depends(checked_form)]
 CurrentWorkspace = Annotated[Workspace, Depends(find_workspace)]
+
+
+async def find_work(workspace: CurrentWorkspace, work_id: str) -> Work:
+    """The table that the address names."""
+    return workspace.work(work_id)
+
+
 CurrentWork = Annotated[Work, Depends(find_work)]
 
 

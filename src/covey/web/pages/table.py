@@ -10,9 +10,10 @@ from covey.demo import example_visits
 from covey.errors import CoveyError, ParameterError
 from covey.table.dialects import DECIMALS, Dialect
 from covey.web.folders import private_file
-from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page, redirect_if_early, workspace_of
+from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page, redirect_if_early
 from covey.web.security import Upload
 from covey.web.work import Work
+from covey.web.workspace import Workspace
 
 MARKS = {"point": ".", "comma": ",", "space": " ", "apostrophe": "'", "none": ""}
 ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")  # those that spreadsheets write
@@ -20,18 +21,17 @@ ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")  # those that spreadsheets 
 router = APIRouter()
 
 
-def table_page_with(request: Request, work: Work, error: CoveyError | None = None) -> Response:
+def table_page_with(request: Request, workspace: Workspace, work: Work, error: CoveyError | None = None) -> Response:
     """The first step."""
-    workspace = workspace_of(request)
     values = {"encodings": ENCODINGS, "decimals": DECIMALS, "marks": tuple(MARKS), "limit": workspace.upload_limit}
     aftermath = workspace.aftermath(work)
     return page(request, "table.html", error, work=work, step="table", aftermath=aftermath, **values)
 
 
 @router.get("/work/{work_id}/table")
-def table_page(request: Request, work: CurrentWork) -> Response:
+def table_page(request: Request, workspace: CurrentWorkspace, work: CurrentWork) -> Response:
     """Choose a table."""
-    return redirect_if_early(work, "table") or table_page_with(request, work)
+    return redirect_if_early(work, "table") or table_page_with(request, workspace, work)
 
 
 @router.post("/work/{work_id}/table")
@@ -54,7 +54,7 @@ async def upload_table(request: Request, workspace: CurrentWorkspace, work: Curr
         )
         await run_in_threadpool(work.read, files, workspace.upload_limit, said, told.get("whose", ""))
     except CoveyError as error:
-        return await run_in_threadpool(table_page_with, request, work, error)
+        return await run_in_threadpool(table_page_with, request, workspace, work, error)
     finally:
         upload.discard()
     return go(f"/work/{work.id}/columns")
