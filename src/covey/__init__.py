@@ -9,30 +9,18 @@ from typing import TYPE_CHECKING, Any
 from covey.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from covey import errors, paper
-    from covey.answers.load import load
-    from covey.core.paper import bodies
-    from covey.core.tables.distance import covariance_loss, marginal_error
-    from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
-    from covey.table.databases import Database
-    from covey.table.description import Description
-    from covey.table.schema import Schema
-    from covey.table.spark import SparkParquet
-
-__all__ = [
-    "AnonymousSynthesizer",
-    "Database",
-    "Description",
-    "PrivateSynthesizer",
-    "Schema",
-    "SparkParquet",
-    "bodies",
-    "covariance_loss",
-    "errors",
-    "load",
-    "marginal_error",
-    "paper",
-]
+    from covey import errors as errors
+    from covey import paper as paper
+    from covey.answers.load import load as load
+    from covey.core.paper import bodies as bodies
+    from covey.core.tables.distance import covariance_loss as covariance_loss
+    from covey.core.tables.distance import marginal_error as marginal_error
+    from covey.synthesizers import AnonymousSynthesizer as AnonymousSynthesizer
+    from covey.synthesizers import PrivateSynthesizer as PrivateSynthesizer
+    from covey.table.databases import Database as Database
+    from covey.table.description import Description as Description
+    from covey.table.schema import Schema as Schema
+    from covey.table.spark import SparkParquet as SparkParquet
 
 _HOMES = {
     "AnonymousSynthesizer": "covey.synthesizers",
@@ -41,23 +29,21 @@ _HOMES = {
     "PrivateSynthesizer": "covey.synthesizers",
     "Schema": "covey.table.schema",
     "SparkParquet": "covey.table.spark",
-    "load": "covey.answers.load",
-    "covariance_loss": "covey.core.tables.distance",
-    "marginal_error": "covey.core.tables.distance",
-}
-_MODULES = {
     "bodies": "covey.core.paper.bodies",
+    "covariance_loss": "covey.core.tables.distance",
     "errors": "covey.errors",
+    "load": "covey.answers.load",
+    "marginal_error": "covey.core.tables.distance",
     "paper": "covey.paper",
 }
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(_MODULES[name])
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'covey' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'covey' has no attribute {name!r}")
+    home = import_module(_HOMES[name])
+    return getattr(home, name, home)  # some names are those of modules
 
 
 def __dir__() -> list[str]:

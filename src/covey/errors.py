@@ -20,7 +20,7 @@ ParameterError and CoveyWarning never depend on what a record holds; messages of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
@@ -85,22 +85,13 @@ class UnknownDatasetError(LedgerError):
         super().__init__(self.advising("For a table about other people open a new one, with a budget of your choice. "))
 
     def advising(self, advice: str) -> str:
-        """The refusal, with the words that say how to open a dataset."""
+        """The refusal, with the words that say how to open a dataset; the name that may have been meant comes first."""
+        near = _near(self.name, self.known, 1)
+        others = f"It has: {_listed(self.known)}. " if self.known else "It has none yet. "
         return (
-            f"The ledger {self.ledger} has no dataset {self.name!r}. {self._others()}{advice}"
-            "A new name for the same people would evade the cap."
+            f"The ledger {self.ledger} has no dataset {self.name!r}. {f'Did you mean {near[0]!r}? ' if near else ''}{others}"
+            f"{advice}A new name for the same people would evade the cap."
         )
-
-    def _others(self) -> str:
-        """The names that the ledger knows, the one that may have been meant first."""
-        if not self.known:
-            return "It has none yet. "
-        folded = {other.casefold(): other for other in self.known}
-        near = get_close_matches(self.name.casefold(), folded, n=1)
-        meant = f"Did you mean {folded[near[0]]!r}? " if near else ""
-        left = len(self.known) - MOST_NAMES
-        shown = [*self.known[:MOST_NAMES], *([f"{left} more"] if left > 0 else [])]
-        return f"{meant}It has: {', '.join(shown)}. "
 
     def __reduce__(self) -> tuple[type[UnknownDatasetError], tuple[str, str, tuple[str, ...]]]:
         return type(self), (self.ledger, self.name, self.known)
@@ -128,13 +119,19 @@ class CoveyWarning(UserWarning):
 
 def nearest(name: str, known: Sequence[str], what: str) -> str:
     """What to say where a name is not known: the names that may have been meant, or the first ones there are."""
+    near = _near(name, known, 3)
+    return f"Did you mean {' or '.join(map(repr, near))}?" if near else f"The {what} are: {_listed(map(repr, known))}."
+
+
+def _near(name: str, known: Sequence[str], most: int) -> list[str]:
     folded = {other.casefold(): other for other in reversed(known)}
-    near = [folded[match] for match in get_close_matches(name.casefold(), folded, n=3)]
-    if near:
-        return f"Did you mean {' or '.join(map(repr, near))}?"
-    left = len(known) - MOST_NAMES
-    shown = [*map(repr, known[:MOST_NAMES]), *([f"{left} more"] if left > 0 else [])]
-    return f"The {what} are: {', '.join(shown)}."
+    return [folded[match] for match in get_close_matches(name.casefold(), folded, n=most)]
+
+
+def _listed(names: Iterable[str]) -> str:
+    first = list(names)
+    left = len(first) - MOST_NAMES
+    return ", ".join([*first[:MOST_NAMES], *([f"{left} more"] if left > 0 else [])])
 
 
 def whole_number(value: Any, name: str, least: int, advice: str = "") -> int:

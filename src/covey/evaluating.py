@@ -77,29 +77,24 @@ def evaluate(  # what is compared, and how
         [table] = Description.load(table).places(table).values()
     rows = evaluation.compare(table, bundle, dialect, person)
     figures = evaluation.evaluate(rows, targets, predicting)
-    return Evaluated(figures, tuple(_words(figures)), rows)
+    words = [
+        "CONFIDENTIAL: computed on real data",
+        *(f"CHANGED BY THE SCHEMA: {line}" for line in changed_words(figures["changed"])),
+        *number_words(figures["numbers"]),
+        *evaluation.distance_words(figures),
+        *contradiction_words(figures["contradictions"]),
+        *_prediction_words(figures["prediction"]),
+    ]
+    return Evaluated(figures, tuple(words), rows)
 
 
-def _words(facts: dict[str, Any]) -> list[str]:
-    words = ["CONFIDENTIAL: computed on real data"]
-    words += [f"CHANGED BY THE SCHEMA: {line}" for line in changed_words(facts["changed"])]
-    words += number_words(facts["numbers"])
-    words += evaluation.distance_words(facts)
-    words += contradiction_words(facts["contradictions"])
-    words += _prediction_words(facts["prediction"] or [])
-    if facts["prediction"] is None:
-        words += ["predictions left out: pip install 'covey[evaluate]'"]
-    return words
-
-
-def _prediction_words(found: Sequence[dict[str, Any]]) -> list[str]:
-    said = []
-    for entry in found:
-        true, synthetic = (entry[f"trained_on_{kind}"]["auc"] for kind in ("true", "synthetic"))
-        said += [
-            f"AUC for {entry['target']}: {synthetic:.3f} trained on synthetic rows, {true:.3f} trained on real rows"
-        ]
-    return said
+def _prediction_words(found: Sequence[dict[str, Any]] | None) -> list[str]:
+    if found is None:
+        return ["predictions left out: pip install 'covey[evaluate]'"]
+    said = "AUC for {}: {:.3f} trained on synthetic rows, {:.3f} trained on real rows"
+    return [
+        said.format(e["target"], *(e[f"trained_on_{kind}"]["auc"] for kind in ("synthetic", "true"))) for e in found
+    ]
 
 
 def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: Sequence[str]) -> Evaluated:
