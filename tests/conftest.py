@@ -25,6 +25,16 @@ def few_steps(monkeypatch):
     take_few_steps(monkeypatch.setattr)
 
 
+@pytest.fixture(scope="module")
+def quick_persons():
+    """Fits of persons with events that are small, likewise."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"CENTRES": 20, "KINDS": 6, "STARTS": 1, "STEPS": 10}.items():
+            patch.setattr(f"covey.core.fit.events.{name}", value)
+        patch.setattr("covey.methods.persons.method.COMPARED", (300, 300))
+        yield
+
+
 @pytest.hookimpl(optionalhook=True)  # without xdist (-p no:xdist) nobody asks
 def pytest_xdist_make_scheduler(config, log):
     """Tests go to whichever worker is free, but all of Spark's to one, and all of the browser's: each is started once.

@@ -29,7 +29,7 @@ from covey.table.schema import Schema
 from covey.table.sources import read_table
 from covey.workflow import Account, AnonymousOrder, PrivateOrder, anonymize, release, resume
 from tests.test_tables import write as write_linked
-from tests.test_tree import SMALL, clinic
+from tests.test_tree import clinic
 
 pytestmark = [
     pytest.mark.usefixtures("few_steps"),
@@ -153,16 +153,7 @@ def visits(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def small():
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in SMALL.items():
-            patch.setattr(f"covey.core.fit.events.{name}", value)
-        patch.setattr("covey.methods.persons.method.COMPARED", (300, 300))
-        yield
-
-
-@pytest.fixture(scope="module")
-def kinds(visits, small, tmp_path_factory):
+def kinds(visits, quick_persons, tmp_path_factory):
     """A release of each kind, to be written again and again."""
     schema = Schema.load(visits / "schema.json")
     folder = tmp_path_factory.mktemp("linked")
@@ -352,7 +343,7 @@ def test_the_charge_is_marked_before_the_first_word_is_made(order, monkeypatch):
     assert seen == ["mark", "words"]
 
 
-def test_anonymous_and_linked_releases_without_a_report_are_finished_too(small, visits, tmp_path, monkeypatch):
+def test_anonymous_and_linked_releases_without_a_report_are_finished_too(quick_persons, visits, tmp_path, monkeypatch):
     write_linked(tmp_path, clinic())
     real = bundles._write_list
 

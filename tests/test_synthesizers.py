@@ -9,7 +9,7 @@ import pytest
 
 import covey
 from covey.core.paper.bodies import Ball, Box, HalfSpace, ProductOfSimplices
-from covey.errors import CoveyError, CoveyWarning, InputError, NotFittedError, ParameterError
+from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
 from covey.synthesizers import PrivateSynthesizer
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
@@ -21,22 +21,8 @@ def private(**options):
 
 
 def test_public_names_are_pinned():
-    assert covey.__all__ == [
-        "AnonymousSynthesizer",
-        "Database",
-        "Description",
-        "PrivateSynthesizer",
-        "Schema",
-        "SparkParquet",
-        "bingham",
-        "bodies",
-        "core",
-        "covariance_loss",
-        "errors",
-        "load",
-        "marginal_error",
-        "paper",
-    ]
+    classes = ["AnonymousSynthesizer", "Database", "Description", "PrivateSynthesizer", "Schema", "SparkParquet"]
+    assert covey.__all__ == [*classes, "bodies", "covariance_loss", "errors", "load", "marginal_error", "paper"]
     assert list(inspect.signature(covey.PrivateSynthesizer).parameters)[:1] == ["epsilon"]
     assert list(inspect.signature(covey.AnonymousSynthesizer).parameters)[:1] == ["group_size"]
 
@@ -49,7 +35,6 @@ def test_the_example_of_the_interface():
     anonymous = covey.AnonymousSynthesizer(group_size=20, method="paper").fit(X).sample(2000)
     assert covey.marginal_error(X, anonymous, degree=2) < 0.1
     assert covey.covariance_loss(X, np.zeros(len(X))) > 0
-    assert covey.bingham.sample_bingham(np.eye(3), np.random.default_rng(0), 5).shape == (5, 3)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
@@ -275,37 +260,23 @@ def test_bad_input_24_tiny_epsilon_runs_and_stays_sane():
         assert np.isfinite(synth.centres.weights).all()
 
 
+WRONG = {
+    "kappa": [0, 1, -0.5, float("nan"), "x"],
+    "alpha": [0, -1, float("inf")],
+    "b": [0, -2, float("nan")],
+    "split": [(0.5, 0.5, 0.5), (1, 0, 0), (0.5, 0.5), 3],
+    "t": [-1, 1.5],
+    "constants": ["best"],
+    "method": ["magic"],
+    "seed": [-1, "x"],
+    "body": ["cube", HalfSpace([1.0], 1), Ball(2, 0.0)],
+}
+REGAIN = [("delta", 1), ("delta", -0.1), ("certificate_share", 1)]
+
+
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"kappa": 0},
-        {"kappa": 1},
-        {"kappa": -0.5},
-        {"kappa": float("nan")},
-        {"kappa": "x"},
-        {"alpha": 0},
-        {"alpha": -1},
-        {"alpha": float("inf")},
-        {"b": 0},
-        {"b": -2},
-        {"b": float("nan")},
-        {"split": (0.5, 0.5, 0.5)},
-        {"split": (1, 0, 0)},
-        {"split": (0.5, 0.5)},
-        {"split": 3},
-        {"t": -1},
-        {"t": 1.5},
-        {"constants": "best"},
-        {"method": "magic"},
-        {"seed": -1},
-        {"seed": "x"},
-        {"delta": 1, "method": "regain"},
-        {"delta": -0.1, "method": "regain"},
-        {"certificate_share": 1, "method": "regain"},
-        {"body": "cube"},
-        {"body": HalfSpace([1.0], 1)},
-        {"body": Ball(2, 0.0)},
-    ],
+    [*({n: v} for n, values in WRONG.items() for v in values), *({n: v, "method": "regain"} for n, v in REGAIN)],
     ids=lambda wrong: f"{next(iter(wrong))}-{type(next(iter(wrong.values()))).__name__}",
 )
 def test_bad_input_26_impossible_parameters_before_any_data(wrong):
@@ -363,14 +334,6 @@ def test_columns_must_match_the_body():
         private(body=Ball(2)).fit(X)
 
 
-def test_every_exception_has_an_exit_code():
-    assert {e.__name__: e.exit_code for e in (CoveyError, ParameterError, InputError)} == {
-        "CoveyError": 1,
-        "ParameterError": 2,
-        "InputError": 3,
-    }
-
-
 def test_rows_are_drawn_in_parts_that_are_the_same_whenever_they_are_asked_for(monkeypatch):
     monkeypatch.setattr("covey.drawing.PART_ROWS", 100)
     X = np.random.default_rng(3).integers(0, 2, (400, 6))
@@ -384,10 +347,3 @@ def test_rows_are_drawn_in_parts_that_are_the_same_whenever_they_are_asked_for(m
     assert synth.sample(250).shape == (250, 6)
     together = np.concatenate(list(synth.draw(20_000)))
     assert np.abs(together.mean(axis=0) - synth.centres.weights @ synth.centres.points).max() < 0.005
-
-
-@pytest.mark.parametrize("m", [0, -5, 2.0, "all", None, True])
-def test_impossible_numbers_of_rows_to_draw(m):
-    synth = covey.PrivateSynthesizer(5.0, seed=1).fit([[0, 1], [1, 0]])
-    with pytest.raises(ParameterError):
-        synth.draw(m)

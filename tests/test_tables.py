@@ -17,8 +17,9 @@ from covey.preparing import draft
 from covey.release.verify import bundle_digest, described_by, tables_of, verify_rows
 from covey.table.description import Description
 from tests.table.test_description import GOOD
-from tests.test_tree import SMALL, clinic
+from tests.test_tree import clinic
 
+pytestmark = pytest.mark.usefixtures("quick_persons")
 RELEASE = ["--epsilon", "5", "--delta", "1e-5"]
 
 
@@ -32,13 +33,6 @@ def write(folder, tables):
 
 def run(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    for name, value in SMALL.items():
-        monkeypatch.setattr(f"covey.core.fit.events.{name}", value)
-    monkeypatch.setattr("covey.methods.persons.method.COMPARED", (300, 300))
 
 
 @pytest.fixture
@@ -400,6 +394,8 @@ def test_one_file_with_repeated_persons_is_a_package_too(tmp_path):
     assert json.loads((out / "privacy.json").read_text())["n"] == named
     assert (out / "persons.csv").read_text().splitlines()[1:3] == ["1", "2"]
     assert not any(f"p{k}," in (out / "visits.csv").read_text() for k in range(300))
+    drawn = covey.load(out).rows()
+    assert set(drawn["visits"]["who"]) == set(drawn["persons"]["id"])  # whom no event names is not known
     assert 0 <= json.loads(run("ask", out, "share ward=a", "--json").output)["value"] <= 1
     assert "there is no column 'person'" in run("ask", out, "share person=true").output
     assert run("evaluate", package, out).exit_code == 0

@@ -17,14 +17,10 @@ from tests.table.examples import sqlite_table
 from tests.table.test_description import GOOD, changed
 
 PACKAGE = Description.from_dict(GOOD)
-SMALL = {"CENTRES": 20, "KINDS": 6, "STARTS": 1, "STEPS": 10}
-
-
-@pytest.fixture(autouse=True)
-def small(monkeypatch):
-    for name, value in SMALL.items():
-        monkeypatch.setattr(f"covey.core.fit.events.{name}", value)
-    monkeypatch.setattr("covey.methods.persons.method.COMPARED", (300, 300))
+pytestmark = [
+    pytest.mark.usefixtures("quick_persons"),
+    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
+]
 
 
 def clinic(n=300, seed=0):
@@ -40,7 +36,6 @@ def synthesizer(package=PACKAGE, **options):
     return covey.PrivateSynthesizer(50.0, 1e-4, schema=package, seed=3, **options)
 
 
-@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def test_two_frames_come_back_linked_numbered_and_in_order():
     pandas = pytest.importorskip("pandas")
     tables = {name: pandas.DataFrame(columns) for name, columns in clinic().items()}
@@ -62,7 +57,6 @@ def test_two_frames_come_back_linked_numbered_and_in_order():
     assert again.get_params()["schema"] == PACKAGE
 
 
-@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def test_an_order_that_counts_is_written_anew_and_parts_go_on_numbering(monkeypatch):
     monkeypatch.setattr("covey.drawing.PART_PERSONS", 50)
     package = Description.from_dict(changed(lambda _, v: v["covey"].update(numbered=True)))
@@ -138,6 +132,12 @@ def test_a_check_counts_rows_of_each_table_that_break_its_own_rules():
     assert not check(tables, PACKAGE).broken
 
 
+def same_from(package, folder, tables):
+    """Whether tables where a package says they lie are linked as those in memory."""
+    found, same = Reader(package).open(package.places(folder / "package.json"))[0], Reader(PACKAGE).open(tables)[0]
+    return all((getattr(found, name) == getattr(same, name)).all() for name in ("persons", "events", "owner"))
+
+
 def test_tables_of_a_database_are_those_of_a_file(tmp_path):
     tables = clinic(30)
     for name, columns in tables.items():
@@ -148,9 +148,7 @@ def test_tables_of_a_database_are_those_of_a_file(tmp_path):
     )
     assert Description.from_dict(package.to_dict()) == package
     assert "clinic.db" not in str(package.plain().to_dict())
-    found = Reader(package).open(package.places(tmp_path / "package.json"))[0]
-    same = Reader(PACKAGE).open(tables)[0]
-    assert all((getattr(found, name) == getattr(same, name)).all() for name in ("persons", "events", "owner"))
+    assert same_from(package, tmp_path, tables)
     for resource, words in (
         ({"path": "clinic.db"}, "Say which table"),
         ({"path": "a.csv", "table": "t"}, "no database"),
@@ -168,15 +166,7 @@ def test_tables_of_a_server_are_those_of_a_file(postgresql, tmp_path):
         changed(lambda p, v: (p.update(place, table=names["patients"]), v.update(place, table=names["visits"])))
     )
     assert postgresql.password not in str(package.plain().to_dict())
-    found = Reader(package).open(package.places(tmp_path / "package.json"))[0]
-    same = Reader(PACKAGE).open(tables)[0]
-    assert all((getattr(found, name) == getattr(same, name)).all() for name in ("persons", "events", "owner"))
-
-
-def bad(change):
-    tables = clinic(30)
-    change(tables["patients"], tables["visits"])
-    return tables
+    assert same_from(package, tmp_path, tables)
 
 
 def with_row(columns, **row):
@@ -184,32 +174,25 @@ def with_row(columns, **row):
         columns[name].append(value)
 
 
+NOT_IN_PATIENTS = "1 of .* rows have a 'who' that is not in patients"
 BAD = {
-    "an orphan": (
-        bad(lambda p, v: with_row(v, who="q", day="1", ward="a")),
-        "1 of .* rows have a 'who' that is not in patients",
-    ),
-    "nobody's event": (
-        bad(lambda p, v: with_row(v, who="", day="1", ward="a")),
-        "1 of .* rows have a 'who' that is not in patients",
-    ),
-    "a person twice": (bad(lambda p, v: with_row(p, id="p1", age="4")), "1 values of 'id' occur in several rows"),
-    "a person without key": (bad(lambda p, v: with_row(p, id=" ", age="4")), "1 of 31 rows have no 'id'"),
-    "no events": (
-        bad(lambda p, v: [c.clear() for c in v.values()]),
-        "visits has a header and no rows. Release patients",
-    ),
-    "no persons": (bad(lambda p, v: [c.clear() for c in p.values()]), "patients has a header and no rows"),
-    "a hole in the order": (bad(lambda p, v: with_row(v, who="p1", day="", ward="a")), "1 of .* rows have no 'day'"),
-    "an order that is no number": (bad(lambda p, v: with_row(v, who="p1", day="x", ward="a")), "have no 'day'"),
-    "a column is missing": (bad(lambda p, v: v.pop("ward")), "ward"),
-    "the key is missing": (bad(lambda p, v: v.pop("who")), "who"),
+    "an orphan": (lambda p, v: with_row(v, who="q", day="1", ward="a"), NOT_IN_PATIENTS),
+    "nobody's event": (lambda p, v: with_row(v, who="", day="1", ward="a"), NOT_IN_PATIENTS),
+    "a person twice": (lambda p, v: with_row(p, id="p1", age="4"), "1 values of 'id' occur in several rows"),
+    "a person without key": (lambda p, v: with_row(p, id=" ", age="4"), "1 of 31 rows have no 'id'"),
+    "no events": (lambda p, v: [c.clear() for c in v.values()], "visits has a header and no rows. Release patients"),
+    "no persons": (lambda p, v: [c.clear() for c in p.values()], "patients has a header and no rows"),
+    "a hole in the order": (lambda p, v: with_row(v, who="p1", day="", ward="a"), "1 of .* rows have no 'day'"),
+    "an order that is no number": (lambda p, v: with_row(v, who="p1", day="x", ward="a"), "have no 'day'"),
+    "a column is missing": (lambda p, v: v.pop("ward"), "ward"),
+    "the key is missing": (lambda p, v: v.pop("who"), "who"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_tables_that_do_not_link_are_refused_in_words(name):
-    tables, words = BAD[name]
+    tables, (change, words) = clinic(30), BAD[name]
+    change(tables["patients"], tables["visits"])
     with pytest.raises(InputError, match=words):
         synthesizer().fit(tables)
 
@@ -232,6 +215,7 @@ def test_what_a_package_does_not_take_is_refused():
         synthesizer().fit(prepared)
 
 
+@pytest.mark.filterwarnings("default::covey.errors.CoveyWarning")
 def test_few_persons_are_advised_against():
     with pytest.warns(CoveyWarning, match="300 persons are too few for links at epsilon = 1"):
         covey.PrivateSynthesizer(1.0, 1e-6, schema=PACKAGE).fit(clinic())
@@ -273,7 +257,6 @@ def timed_clinic(n=900, seed=0):
     return {"patients": patients, "visits": visits}
 
 
-@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def test_first_visits_and_the_time_between_visits_are_kept_where_they_are_measured(monkeypatch):
     """The program without places and gaps makes first visits like all others, and spaces visits at random."""
     monkeypatch.setattr("covey.core.fit.events.STEPS", 60)
@@ -317,25 +300,6 @@ def test_events_rise_whatever_moves_their_order(own):
     rising = visits.group_by("who", maintain_order=True).agg((pl.col("day").diff().drop_nulls() >= 0).all())
     assert rising["day"].all()
     assert visits.group_by("who").len()["len"].max() > 2
-
-
-@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
-def test_persons_of_one_file_all_have_events():
-    package = Description.from_dict(
-        {
-            "resources": [
-                {
-                    "name": "visits",
-                    "schema": {
-                        "fields": [{"name": "who", "type": "string"}, *GOOD["resources"][1]["schema"]["fields"][1:]]
-                    },
-                    "covey": {"person": "who", "at_most": 9},
-                }
-            ]
-        }
-    )
-    found = covey.PrivateSynthesizer(0.1, schema=package, seed=3).fit({"visits": clinic(40)["visits"]}).sample(200)
-    assert set(found["visits"]["who"]) == set(found["persons"]["id"])
 
 
 def test_an_order_of_one_value_orders_nothing_and_is_no_traceback():

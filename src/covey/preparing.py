@@ -33,7 +33,7 @@ from covey.methods.regain.predict import (
 from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import budget_for, check_delta, shown
 from covey.privacy.unit import ALL_ROWS, REPLACE, Neighbours, Unit
-from covey.reading import Prepared, Reader
+from covey.reading import Prepared, Reader, TableRead
 from covey.table import metadata
 from covey.table.codec import Codec, EncodeLog
 from covey.table.column_drafts import CALLED, Note
@@ -194,47 +194,23 @@ class Finding:
         return f"{self.name}{': ' if self.name else ''}{self.count:,} of {self.rows:,} {self.words}"
 
 
-@dataclass(frozen=True)
-class TableFit:
-    """How one table fits its schema: its rows, and what its cells needed."""
-
-    name: str  # before the names of its columns; empty where there is one table
-    rows: int
-    log: EncodeLog
-    schema: Schema
-
-    def called(self, column: str) -> str:
-        """A column as the description names it."""
-        return f"{self.name}.{column}" if self.name else column
-
-    @property
-    def findings(self) -> list[Finding]:
-        """What would happen to cells, column by column."""
-        found = []
-        for name, seen in self.log.columns.items():
-            field = self.schema[name]
-            becomes = f"become {field.other!r}" if field.other else "become the default or missing"
-            empty = seen.missing == self.rows and not field.required
-            cells = [
-                (seen.unparseable, f"are no {field.type}, and become the default or missing"),
-                (seen.unknown, f"are in no category of the schema, and {becomes}"),
-                (seen.clipped, "are beyond a limit, and are moved to it"),
-                (seen.missing if field.required else 0, "are missing in a required column, and become the default"),
-                (seen.missing if empty else 0, "are missing, so there is nothing to release"),
-            ]
-            found += [Finding(self.called(name), count, self.rows, f"cells {what}") for count, what in cells]
-        ragged = [(self.log.short_rows, "too few"), (self.log.long_rows, "too many")]
-        return found + [Finding(self.name, count, self.rows, f"rows have {what} cells") for count, what in ragged]
-
-    @property
-    def misfits(self) -> dict[str, Fraction]:
-        """For each column the share of cells that would become something else: moved, emptied, or filled with a default."""
-        out = {}
-        for name, seen in self.log.columns.items():
-            field = self.schema[name]
-            lost = seen.unparseable + seen.clipped + (0 if field.other else seen.unknown)
-            out[self.called(name)] = Fraction(lost + (seen.missing if field.required else 0), max(1, self.rows))
-        return out
+def findings_in(table: TableRead) -> list[Finding]:
+    """What would happen to the cells and rows of a table, column by column."""
+    found = []
+    for name, seen in table.log.columns.items():
+        field = table.schema[name]
+        becomes = f"become {field.other!r}" if field.other else "become the default or missing"
+        empty = seen.missing == table.rows and not field.required
+        cells = [
+            (seen.unparseable, f"are no {field.type}, and become the default or missing"),
+            (seen.unknown, f"are in no category of the schema, and {becomes}"),
+            (seen.clipped, "are beyond a limit, and are moved to it"),
+            (seen.missing if field.required else 0, "are missing in a required column, and become the default"),
+            (seen.missing if empty else 0, "are missing, so there is nothing to release"),
+        ]
+        found += [Finding(table.called(name), count, table.rows, f"cells {what}") for count, what in cells]
+    ragged = [(table.log.short_rows, "too few"), (table.log.long_rows, "too many")]
+    return found + [Finding(table.name, count, table.rows, f"rows have {what} cells") for count, what in ragged]
 
 
 @dataclass(frozen=True)
@@ -248,7 +224,7 @@ class Fit:
         broken: rules of a table that rows break, and how many do.
     """
 
-    tables: tuple[TableFit, ...]
+    tables: tuple[TableRead, ...]
     persons: int | None = None
     rest: tuple[Finding, ...] = ()
     broken: tuple[tuple[Rule, int], ...] = ()
@@ -261,38 +237,37 @@ class Fit:
     @property
     def log(self) -> EncodeLog:
         """What encoding met, by column."""
-        logs = [(one, one.log) for one in self.tables]
-        columns = {one.called(name): seen for one, log in logs for name, seen in log.columns.items()}
-        ragged = sum(log.short_rows for _, log in logs), sum(log.long_rows for _, log in logs)
-        return EncodeLog(columns, *ragged, tuple(name for _, log in logs for name in log.ignored))
+        columns = {one.called(name): seen for one in self.tables for name, seen in one.log.columns.items()}
+        ragged = sum(one.log.short_rows for one in self.tables), sum(one.log.long_rows for one in self.tables)
+        return EncodeLog(columns, *ragged, tuple(name for one in self.tables for name in one.log.ignored))
 
     @property
     def findings(self) -> list[Finding]:
         """What would happen to cells and rows."""
-        found = [finding for table in self.tables for finding in table.findings]
+        found = [finding for table in self.tables for finding in findings_in(table)]
         return [finding for finding in (*found, *self.rest) if finding.count]
 
     @property
     def misfits(self) -> dict[str, Fraction]:
-        """Shares of cells that would become something else, by column, and of rows that would be left out."""
+        """Shares of cells that would be moved, emptied or filled with a default, by column; of rows that would be left out."""
         out = {rest.name: Fraction(rest.count, max(1, rest.rows)) for rest in self.rest if rest.left_out}
-        return out | {name: share for one in self.tables for name, share in one.misfits.items()}
+        for one in self.tables:
+            for name, seen in one.log.columns.items():
+                field = one.schema[name]
+                lost = seen.unparseable + seen.clipped + (0 if field.other else seen.unknown)
+                out[one.called(name)] = Fraction(lost + (seen.missing if field.required else 0), max(1, one.rows))
+        return out
 
 
 def fit_of(prepared: Prepared) -> Fit:
     """How tables that were prepared fit."""
-    reader, described = prepared.reader, prepared.reader.description
-    several = described.schema is None
-    tables = [
-        TableFit(part.name if several else "", read.rows, read.log, part.schema)
-        for part, read in zip(described.tables, prepared.tables, strict=True)
-    ]
+    reader, described, tables = prepared.reader, prepared.reader.description, prepared.tables
     broken = [(table, rule, n) for table in tables for rule in table.schema.rules if (n := table.log.broken[rule])]
     rest = [
         Finding(table.name, count, table.rows, f"rows break the rule {rule}; no synthetic row will")
         for table, rule, count in broken
     ]
-    if several:
+    if described.schema is None:
         name, most = described.events.name, described.link.at_most
         beyond = f"rows are left out, because a person may have at most {most} (at_most)"
         against = "rows break a rule across the tables; no synthetic row will"
@@ -302,7 +277,7 @@ def fit_of(prepared: Prepared) -> Fit:
         nobody = "rows name no person and are left out"
         rest.append(Finding(reader.person, prepared.left_out, prepared.records, nobody, left_out=True))
     persons = prepared.n if reader.by_person else None
-    return Fit(tuple(tables), persons, tuple(rest), tuple((rule, count) for _, rule, count in broken))
+    return Fit(tables, persons, tuple(rest), tuple((rule, count) for _, rule, count in broken))
 
 
 def check(tables: Any, described: Schema | Description, person: str | None = None) -> Fit:

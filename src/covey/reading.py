@@ -53,11 +53,17 @@ CELL = 64  # bytes of a cell of a Spark frame while it is read: text and its cop
 
 @dataclass(frozen=True)
 class TableRead:
-    """One table that was read: how it looked, what encoding met, and how many rows it has. For its owner alone."""
+    """One table that was read: what encoding met, how many rows it has, and what frame it came in. For its owner alone."""
 
-    form: FrameForm
+    name: str  # before the names of its columns; empty where there is one table
+    schema: Schema
     log: EncodeLog
     rows: int
+    form: FrameForm
+
+    def called(self, column: str) -> str:
+        """A column as the description names it."""
+        return f"{self.name}.{column}" if self.name else column
 
 
 @dataclass(frozen=True)
@@ -155,20 +161,21 @@ class Reader:
         table, codec, person = self._only(given), self.codec, self.person
         learned = isinstance(codec, Provisional)
 
-        def again(reader: Reader) -> Prepared:
-            return reader.prepare(given, encoding)
+        def read(rows: Any, count: int, form: FrameForm, left_out: int = 0) -> Prepared:
+            found = TableRead("", codec.schema, rows.log, count, form)
+            return Prepared(rows, (found,), self, left_out, again=lambda reader: reader.prepare(given, encoding))
 
         if is_spark(table) or isinstance(table, SparkParquet):
             there = self._on_executors(table)
-            return Prepared(there, (TableRead(FrameForm("spark"), there.log, there.n),), self, again=again)
+            return read(there, there.n, FrameForm("spark"))
         source, encode = open_source(table, beside(codec.schema, person), encoding), self._encode
         if person is not None:
             rows = self._of_persons(source, person)
-            return Prepared(rows, (TableRead(form_of(source), rows.log, rows.read),), self, rows.nobodys, again=again)
+            return read(rows, rows.read, form_of(source), rows.nobodys)
         # What is learned is read again once its domain is known: no record is kept.
         keep = 0 if learned else KEEP_BYTES
         own = StreamRows(source.parts, lambda part: encode(source.table(part)), self._width, self.kernels, keep)
-        return Prepared(own, (TableRead(form_of(source), own.log, own.n),), self, again=again)
+        return read(own, own.n, form_of(source))
 
     def prepared(self, given: Any) -> Prepared:
         """Tables, prepared by such a reader or not at all."""
@@ -316,7 +323,7 @@ def _read_keyed(table: Any, part: Resource, ring: Keyring, order: str | None = N
         require_memory(4 * size, "linking persons and events", "Use a machine with more memory.")
     none = np.zeros((0, len(codec.names)), dtype=np.int64), np.zeros((0, 2), dtype=np.uint64), np.zeros(0)
     codes, keys, cells = (np.concatenate(own) for own in zip(*(batches or [none]), strict=True))
-    read = TableRead(form_of(source), log, len(codes))
+    read = TableRead(part.name, part.schema, log, len(codes), form_of(source))
     return _Keyed(codec.names, codes, keys, None if order is None else cells, read)
 
 
@@ -343,7 +350,7 @@ def _bare(table: Any, part: Resource, ring: Keyring, events: _Keyed) -> _Keyed:
         if part.link not in found.columns:
             raise InputError(f"{part.name} has no column {part.link!r}. {NOTHING}")
         keys, origin = ring(*named(found.columns[part.link], part.schema.missing_values)), found.origin
-    read = TableRead(FrameForm(origin), EncodeLog(), len(keys))
+    read = TableRead(part.name, part.schema, EncodeLog(), len(keys), FrameForm(origin))
     return _Keyed((), np.zeros((len(keys), 1), dtype=np.int64), keys, None, read)
 
 

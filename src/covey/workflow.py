@@ -37,11 +37,11 @@ from covey.errors import (
 )
 from covey.evaluating import evaluate
 from covey.methods.learning import too_wide
-from covey.preparing import PLAIN, Drafted, Fit, TableFit, check, draft, fit_of, imported, plan
+from covey.preparing import PLAIN, Drafted, Fit, check, draft, fit_of, imported, plan
 from covey.privacy.budget import exact, make_budget
 from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
-from covey.reading import Prepared
+from covey.reading import Prepared, TableRead
 from covey.release.bundle import Told, add_words, claim_target, publish
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnonymousRelease, AnyRelease, PrivateRelease
 from covey.release.places import (
@@ -514,7 +514,7 @@ def _check_places(order: PrivateOrder | AnonymousOrder, tables: Any) -> None:
         check_log(order.log, place, order.out)
 
 
-def refuse_other_spelling(fit: TableFit, most: Fraction, unsaid: bool) -> None:
+def refuse_other_spelling(fit: TableRead, most: Fraction, unsaid: bool) -> None:
     """Stop before the charge where cells of a learned column are spelled otherwise than the call has said.
 
     Where it has not said how numbers are written, 1.234 in a file with semicolons may be a thousand. What is released never
