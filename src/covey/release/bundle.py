@@ -44,7 +44,7 @@ from covey.release.model import write_model
 from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, check_target, claimed
 from covey.release.places import replace as put_in_place
 from covey.release.report import report_html, rows_bounds, stated
-from covey.release.standards import as_yaml, croissant, dcat, deployment
+from covey.release.standards import croissant, dcat, deployment
 from covey.release.statements import (
     WEAK,
     anonymous_facts,
@@ -234,7 +234,7 @@ def _tell(release: AnyRelease, folder: Path, ready: Path, told: Told) -> None:
     else:
         whole = _bounds(release, seen) if whole is None else whole
         words = private_words(release, list(digests), told.mended, stated(release.certificate, whole))
-        (ready / "deployment.yaml").write_text(as_yaml(deployment(release, about.made)), encoding="utf-8")
+        (ready / "deployment.yaml").write_text(deployment(release, about.made), encoding="utf-8")
     (ready / "README.md").write_text(words, encoding="utf-8")
     write_document(ready / "croissant.json", croissant(release, digests, about.made))
     write_document(ready / "dcat.json", dcat(release, digests, about.made))

@@ -1,7 +1,8 @@
-"""Pages and READMEs from the templates beside this file: text is escaped unless it is markup, whatever a column is called."""
+"""Pages, READMEs and catalogue entries from the templates beside this file: whatever a column is called, it is text."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -30,7 +31,7 @@ def style_sheet() -> Html:
 def _templates() -> Any:
     """The templates, and what all of them may call."""
     jinja2 = optional("jinja2")
-    escaped = jinja2.pass_eval_context(lambda context, value: text(value) if context.autoescape else value)
+    escaped = jinja2.pass_context(lambda context, value: _escaped(context.name, value))
     found = jinja2.Environment(
         loader=jinja2.PackageLoader("covey.release"),
         autoescape=jinja2.select_autoescape(["html"]),
@@ -48,6 +49,13 @@ def _templates() -> Any:
     found.globals |= {"LARGE_EPSILON": LARGE_EPSILON, "NOT_PRIVATE": NOT_PRIVATE, "SEEDED_MARK": SEEDED_MARK}
     found.globals["ui"] = found.get_template("macros.html").module
     return found
+
+
+def _escaped(template: str, value: Any) -> Any:
+    """A value as the template's language writes it: a name can break out of no page and no JSON document."""
+    if template.endswith(".html"):
+        return text(value)
+    return json.dumps(str(value))[1:-1] if template.endswith(".json") else value
 
 
 def render(template: str, **given: Any) -> Html:
