@@ -7,7 +7,7 @@ import pytest
 
 from covey.core.relations.columns import DAY, Column, cells_of
 from covey.core.relations.formulas import FORMULAS, YEAR, Broken, proposals
-from covey.core.relations.literals import EQUIVALENT, EXCLUDES, IMPLIES, THRESHOLD, State, tabled
+from covey.core.relations.literals import EQUIVALENT, EXCLUDES, IMPLIES, THRESHOLD, Analogies, State, tabled
 from covey.core.tables.crosstabs import PairTables
 
 COLUMNS = (
@@ -183,3 +183,40 @@ def test_a_part_that_is_nearly_always_the_same_is_in_no_sum():
     paid = [c for c in proposals(small) if c.formula.name == "installment"]
     assert paid
     assert not any(len(COLUMNS) in (c.target, c.sources[0]) for c in paid)
+
+
+def test_what_an_accepted_candidate_suggests_follows_from_names_and_labels():
+    """One word in place of another all through, or one label in a third column; a change of one end alone suggests nothing."""
+    names = ("c_jail_in", "c_jail_out", "r_jail_in", "r_jail_out", "dob")
+    dates = [replace(COLUMNS[11], name=name) for name in names]
+    plans = [Column(name, "label", 3, labels=("no", "none", "yes")) for name in ("backup", "support", "films")]
+    columns = (*dates, *plans)
+    cells = cells_of(columns)
+    of = tabled(columns, cells, [np.full(size, 1 / size) for size in cells.sizes])
+    formulas = proposals(columns)
+    found = Analogies(columns, of, formulas)
+    order = {c.orders[0]: len(of) + i for i, c in enumerate(formulas) if c.formula.name == "order"}
+    assert found.of(order[0, 1]) == [order[2, 3]]
+    place = {(x.column, x.first): i for i, x in enumerate(of.literals) if x.single}
+
+    def both(kind, one, two):
+        return int(np.flatnonzero((of.pairs == (kind, place[one], place[two])).all(axis=1))[0])
+
+    assert found.of(both(EQUIVALENT, (5, 1), (6, 1))) == [both(EQUIVALENT, (5, 1), (7, 1))]
+    assert found.of(both(EQUIVALENT, (5, 1), (6, 0))) == []
+    missing = found.of(both(EQUIVALENT, (0, 0), (1, 0)))
+    assert missing == [both(EQUIVALENT, (2, 0), (3, 0))]
+
+
+def test_columns_that_are_missing_together_are_told_once_whichever_way_that_was_found():
+    cells = cells_of(COLUMNS)
+    of = tabled(COLUMNS, cells, [np.full(size, 1 / size) for size in cells.sizes])
+    state = State(COLUMNS, of, proposals(COLUMNS))
+    holes = {x.column: i for i, x in enumerate(of.literals) if x.single and cells.edges[x.column][x.first] == 0}
+    i, j, t = (next(x for x, c in enumerate(COLUMNS) if c.name == name) for name in "ijt")
+    state.learn_literals(IMPLIES, holes[i], holes[j])
+    assert state.missing_together() == []
+    state.learn_literals(IMPLIES, holes[j], holes[i])
+    assert state.missing_together() == [frozenset((i, j))]
+    state.learn_literals(EQUIVALENT, holes[j], holes[t])
+    assert state.missing_together() == [frozenset((i, t)), frozenset((j, t))]

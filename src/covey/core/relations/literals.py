@@ -8,7 +8,9 @@ largest count loses and gains at most one (docs/proofs/relations.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -190,6 +192,7 @@ class State:
         p = len(columns)
         self.of, self.columns = of, columns
         self.dropped, self.lost, self.coded, self.loose, self.ruled = (np.zeros(p, dtype=bool) for _ in range(5))
+        self._together: set[frozenset[int]] = set()  # pairs of columns that are missing together, as told before
         self.above = np.eye(p, dtype=bool)  # [x, y]: x is computed by way of y
         self._single(columns)
         self._target = np.array([f.target for f in of.functions] + [c.target for c in candidates], dtype=np.int64)
@@ -276,6 +279,16 @@ class State:
         for low, high in candidate.orders:
             self.below |= np.outer(self.below[:, low], self.below[high])
 
+    def missing_together(self) -> list[frozenset[int]]:
+        """Pairs of columns that are missing in the same rows by what is accepted, each told once."""
+        holes = np.flatnonzero(self._missing[: self._k])
+        both = self.implied[np.ix_(holes, holes)]
+        one, two = np.nonzero(np.triu(both & both.T, 1))
+        found = {frozenset(map(int, self._column[holes[[i, j]]])) for i, j in zip(one, two, strict=True)}
+        new = sorted(found - self._together, key=sorted)
+        self._together |= found
+        return new
+
     def alike(self, i: int) -> Array:
         """The literals that hold in the same rows as one of them, as far as is known."""
         return self.implied[i, : self._k] & self.implied[: self._k, i]
@@ -291,3 +304,56 @@ class State:
             if kind != IMPLIES:
                 out[up] |= same[i, two[up]] & same[j, one[up]]
         return out
+
+
+class Analogies:
+    """Candidates that say of other columns what an accepted one says: by names and labels alone, which are public.
+
+    Names are alike where one word is put in place of another, or added, all through: c_jail_in and c_jail_out beside r_jail_in
+    and r_jail_out. Of two columns with one label a third that has it may be the next.
+    """
+
+    def __init__(self, columns: Sequence[Column], of: Tabled, candidates: Sequence[Candidate]) -> None:
+        self._words = [frozenset(re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", column.name)) for column in columns]
+        self._columns: list[tuple[int, ...]] = []
+        self._key: list[tuple[Hashable, ...]] = []
+        self._group: dict[Hashable, list[int]] = defaultdict(list)
+        for kind, one, two in of.pairs.tolist():
+            ends = of.literals[one], of.literals[two]
+            said = [self._said(columns[x.column], x, of) for x in ends]
+            self._add(("literals", kind, *said), (ends[0].column, ends[1].column))
+        for f in of.functions:
+            self._add(("function", bool(f.map), f.letters), (f.target, f.source))
+        for c in candidates:
+            self._add((c.formula.name, c.k), (c.target, *c.sources))
+
+    @staticmethod
+    def _said(column: Column, literal: Literal, of: Tabled) -> Hashable:
+        """What a literal says that another column's can say too: a label, or that its cell is missing."""
+        code = int(of.cells.edges[literal.column][literal.first])
+        if literal.single and code == column.missing:
+            return None
+        return column.labels[code] if literal.single and column.labels else literal
+
+    def _add(self, key: tuple[Hashable, ...], columns: tuple[int, ...]) -> None:
+        self._group[key].append(len(self._key))
+        self._key.append(key)
+        self._columns.append(columns)
+
+    def of(self, i: int) -> list[int]:
+        """The candidates that one suggests."""
+        key = self._key[i]
+        labelled = key[0] == "literals" and key[2] == key[3] and isinstance(key[2], str)
+        found = []
+        for j in self._group[key]:
+            pairs = list(zip(self._columns[i], self._columns[j], strict=True))
+            words = [(self._words[a], self._words[b]) for a, b in pairs if a != b]
+            changes = {(a - b, b - a) for a, b in words}
+            if len(words) == 1 and labelled:
+                found.append(j)
+            elif len(changes) == 1 and (len(words) > 1 or key[0] == "equal"):
+                ((gone, come),) = changes
+                through = not any(gone & self._words[a] for a, b in pairs if a == b)
+                if len(gone) <= 1 and len(come) <= 1 and through and all(a & b for a, b in words):
+                    found.append(j)
+        return found

@@ -20,7 +20,7 @@ from covey.core.arrays import Array, Floats, Integers
 from covey.core.fit.shrinkage import denoise_histogram
 from covey.core.relations.columns import Column, cells_of
 from covey.core.relations.formulas import CLOSE, HALF, Broken, Candidate, proposals
-from covey.core.relations.literals import EQUIVALENT, IMPLIES, THRESHOLD, Function, State, Tabled, tabled
+from covey.core.relations.literals import EQUIVALENT, IMPLIES, THRESHOLD, Analogies, Function, State, Tabled, tabled
 from covey.core.tables.counts import Counts, part
 from covey.core.tables.crosstabs import PairTables
 from covey.engines.rows import Mapped, Rows
@@ -40,13 +40,16 @@ PSEUDO_ROWS = 2000  # drawn from noisy shares, column by column: what chance doe
 LIKELIER = (
     1.5  # how much better "never broken" explains a noisy count than "broken in up to half as many rows as by chance"
 )
+CLEARLY = 10.0  # deviations of the noise that chance must break a candidate in, for a count to be clear
+MOST_TIMES = Fraction(4)  # what a count of a candidate that chance seldom breaks gets, beside others
 SUGGESTED = 0.5  # the same for a candidate that an accepted one suggests
 LEAST_BY_CHANCE = 0.03  # of the rows: what chance would hardly break is no news
 FAIRLY_OFTEN = 6.0  # deviations of the noise that chance must break a candidate in
 NOISY = 0.05  # of the rows: a noisy count beyond is no zero, however large the noise
 MOST_EXCEPTIONS = 0.04  # of the rows, for functions
 ORDER_BY_CHANCE = 0.1  # of the rows: what an order between numbers that lie far apart must be good for
-THRESHOLD_HANDICAP = 0.02  # of the rows: an implication that says the same is simpler
+FUNCTION_HANDICAP = 0.04  # of the rows: many columns are half a function of another, and a table has to be read
+THRESHOLD_HANDICAP = 0.05  # of the rows: an implication that says the same is simpler
 TIGHT, APART = 0.25, 0.6  # differences are measured where so few rows are far apart, and by chance so many were
 # A row added or removed moves all scores to one side: their range is half of that of a replaced row.
 ONE = Moves(l1=1, l2_squared=1, score=1, added=Moves(l1=1, l2_squared=1, score=Fraction(1, 2)))
@@ -137,7 +140,10 @@ class Search:
         self.open &= self.chance >= FAIRLY_OFTEN * self.plan.sd / LIKELIER
         self.counted = rows.reduce(Broken(columns, self.candidates))
         self.broken = Exact.of(partial(_violations, of=self.of), self.tables, self.counted)
-        self.state = State(columns, self.of, self.candidates)
+        self.state, self.analogies = (
+            State(columns, self.of, self.candidates),
+            Analogies(columns, self.of, self.candidates),
+        )
         handicaps = np.array([self._handicap(f) for f in self.of.functions] + [c.handicap for c in self.candidates])
         known = self.plan.weight * self.chance
         known[len(self.of.pairs) :] -= handicaps * self.n
@@ -147,7 +153,7 @@ class Search:
     def _handicap(self, function: Function) -> float:
         """Labels that give a function away need no table; between like labels equality is the simpler answer."""
         alike = self.columns[function.target].labels == self.columns[function.source].labels
-        return 0.0 if function.map else 0.1 if alike else 0.02
+        return 0.0 if function.map else 0.1 if alike else FUNCTION_HANDICAP
 
     def _measure(self, exact: Exact[Integers], shape: tuple[int, ...], moves: Moves, share: Fraction) -> Measured:
         self.left -= share
@@ -196,15 +202,28 @@ class Search:
         """Count what breaks a candidate; whether it is accepted."""
         self.open[i] = False
         if i < len(self.of.pairs):
-            return self._judge_literals(i, likelier)
-        if i < len(self.of):
-            return self._judge_function(i, self.of.functions[i - len(self.of.pairs)])
-        return self._judge_formula(i, self.candidates[i - len(self.of)])
+            accepted = self._judge_literals(i, likelier)
+        elif i < len(self.of):
+            accepted = self._judge_function(i, self.of.functions[i - len(self.of.pairs)])
+        else:
+            accepted = self._judge_formula(i, self.candidates[i - len(self.of)], likelier == SUGGESTED)
+        if accepted:
+            for alike in self.analogies.of(i):
+                # Enough is left for what a choice and its count may need.
+                if self.open[alike] and self.left >= 2 * self.plan.confirm and self.state.allowed()[alike]:
+                    self._judge(alike, SUGGESTED)
+        return accepted
 
     def _count(self, i: int) -> tuple[float, float]:
         """The noisy number of rows that break a candidate, and its deviation."""
-        found = self._measure(self.broken.map(entries, slice(i, i + 1)), (1,), ONE, self.plan.confirm)
+        found = self._measure(self.broken.map(entries, slice(i, i + 1)), (1,), ONE, self._share(i))
         return float(found.values[0]), found.sd
+
+    def _share(self, i: int) -> Fraction:
+        """What counting a candidate gets: more where chance would seldom break it, so that a small count says something."""
+        times = (CLEARLY * self.plan.sd / max(self.chance[i], 1.0)) ** 2
+        most = min(MOST_TIMES, self.left / self.plan.confirm)
+        return self.plan.confirm * max(Fraction(1), min(Fraction(round(8 * times), 8), most))
 
     def _judge_literals(self, i: int, likelier: float) -> bool:
         v, sd = self._count(i)
@@ -223,15 +242,11 @@ class Search:
         self.state.learn_literals(kind, one, two)
         if kind == IMPLIES:
             self._follow(IMPLIES, two, one)  # the converse
-        if kind == EQUIVALENT:
-            self._follow_order({self.of.literals[x].column for x in (one, two) if self._is_missing(x)})
+        for pair in self.state.missing_together():
+            self._follow_order(pair)
         return True
 
-    def _is_missing(self, literal: int) -> bool:
-        one = self.of.literals[literal]
-        return bool(one.single and self.cells.edges[one.column][one.first] == self.columns[one.column].missing)
-
-    def _follow_order(self, pair: set[int]) -> None:
+    def _follow_order(self, pair: frozenset[int]) -> None:
         """Two columns that are missing together often are the ends of something: is one never above the other?"""
         places = range(len(self.of), len(self.of) + len(self.candidates))
         ours = {i: c for i, c in zip(places, self.candidates, strict=True) if {c.target, *c.sources} == pair}
@@ -239,7 +254,7 @@ class Search:
         self.chance[list(ours)] /= max(there, 0.1)  # both are there or neither is: what chance does to those that are
         for i, candidate in ours.items():
             if candidate.formula.name == "order" and self.left >= 2 * self.plan.confirm and self.state.allowed()[i]:
-                self._judge(i)
+                self._judge(i, SUGGESTED)
 
     def _close_thresholds(self, one: int, two: int) -> None:
         """A literal excludes one range at each end of a number: others there follow, or were broken."""
@@ -285,17 +300,18 @@ class Search:
         inside = (edges >= source.first) & (edges < source.first + source.steps)
         return best_function(np.asarray(table.values, dtype=np.float64), table.sd, inside)
 
-    def _judge_formula(self, i: int, candidate: Candidate) -> bool:
-        found = self._measure(self.counted.map(part).map(entries, i - len(self.of)), (2,), TWO, self.plan.confirm)
+    def _judge_formula(self, i: int, candidate: Candidate, suggested: bool) -> bool:
+        found = self._measure(self.counted.map(part).map(entries, i - len(self.of)), (2,), TWO, self._share(i))
         v, holes, sd = float(found.values[0]), float(found.values[1]), found.sd
         formula, target = candidate.formula, candidate.target
         loose = candidate.loose
         limit = min(2 * sd + 0.002 * self.n, NOISY * self.n)
-        if v > min(self.chance[i] / 3, formula.soft * self.n):
+        if v > min(self.chance[i] / (2 if suggested else 3), formula.soft * self.n):
             return False
         if formula.name in ("order", "close") and not self._tight(candidate):
+            often = self.chance[i] >= ORDER_BY_CHANCE * self.n
             coded = self.state.coded[target] or self.state.coded[list(candidate.sources)].any()
-            if formula.name == "close" or v > limit or self.chance[i] < ORDER_BY_CHANCE * self.n or coded:
+            if formula.name == "close" or v > limit or coded or not (suggested or often):
                 return False
             self.accepted.append(Accepted(candidate, v / self.n, sd / self.n, imposed=True))  # a rule, by repair
             self.state.learn_orders(candidate)
