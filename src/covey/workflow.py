@@ -39,7 +39,7 @@ from covey.evaluating import evaluate
 from covey.methods.learning import too_wide
 from covey.preparing import PLAIN, Drafted, Fit, check, draft, fit_of, imported, plan
 from covey.privacy.budget import exact, make_budget
-from covey.privacy.ledger import Ledger, Receipt, default_ledger_path
+from covey.privacy.ledger import Event, Ledger, default_ledger_path
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.reading import Prepared, TableRead
 from covey.release.bundle import Told, add_words, claim_target, publish
@@ -356,7 +356,7 @@ class Account:
         if self.ledger is not None:
             self.ledger.check(self.dataset, *requested_budget(self.order), self.unit, rho, self.order.neighbours)
 
-    def charge(self, rho: Fraction | None) -> Receipt | None:
+    def charge(self, rho: Fraction | None) -> Event | None:
         """Spend."""
         if self.ledger is None:
             return None
@@ -374,7 +374,7 @@ class Account:
             return self.order.about
         return replace(self.order.about, spent=status.spent.epsilon, cap=status.budget.epsilon, used=status.used)
 
-    def mark(self, receipt: Receipt | None, bundle: Path) -> None:
+    def mark(self, receipt: Event | None, bundle: Path) -> None:
         """Write down which bundle the charge paid for. If that fails, the charge and the bundle stand all the same."""
         if self.ledger is None or receipt is None:
             return
@@ -427,7 +427,7 @@ def carry_out(  # the one passage that spends a budget: whose, on what, and who 
 
 
 @contextmanager
-def charge_told(receipt: Receipt | None) -> Iterator[None]:
+def charge_told(receipt: Event | None) -> Iterator[None]:
     """What fails after a charge says that the charge stays: a disk that is full, a file or a connection that is gone."""
     try:
         yield

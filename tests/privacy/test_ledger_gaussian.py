@@ -1,5 +1,6 @@
 """Gaussian charges in the ledger: composed by ρ, never less private than the cap, beside charges of other kinds."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from fractions import Fraction
 
@@ -124,9 +125,10 @@ def test_what_is_said_to_be_left_is_what_is_accepted(tmp_path, opened, first):
         largest = found.left(delta)
         for epsilon, fits in ((largest, True), (largest + Fraction(1, 10**9), False)):
             kind = rho_within(epsilon, delta) if delta else None
-            assert (found.after(epsilon, delta, 1, kind) is not None) == fits
+            with nullcontext() if fits else pytest.raises(LedgerError, match="does not cover this"):
+                found.after(epsilon, delta, 1, kind)
     kind = rho_within(found.remaining.epsilon, found.remaining.delta) if found.remaining.delta else None
-    assert found.after(found.remaining.epsilon, found.remaining.delta, 1, kind) is not None
+    found.after(found.remaining.epsilon, found.remaining.delta, 1, kind)
     assert 0 <= found.used <= 1
 
 

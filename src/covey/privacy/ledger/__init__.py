@@ -19,9 +19,8 @@ table opened under two names or in two ledgers. The ledger keeps a careful stewa
 one. Keep it on a local disk: network file systems may not lock.
 """
 
-from covey.privacy.ledger.amounts import Amount
-from covey.privacy.ledger.books import Event, Receipt
+from covey.privacy.ledger.file import Event
 from covey.privacy.ledger.ledger import Ledger, default_ledger_path
-from covey.privacy.ledger.status import Composition, DatasetStatus
+from covey.privacy.ledger.status import Amount, Composition, DatasetStatus
 
-__all__ = ["Amount", "Composition", "DatasetStatus", "Event", "Ledger", "Receipt", "default_ledger_path"]
+__all__ = ["Amount", "Composition", "DatasetStatus", "Event", "Ledger", "default_ledger_path"]

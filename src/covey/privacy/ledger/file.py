@@ -1,4 +1,4 @@
-"""The ledger's SQLite file and the mark beside it: opened, verified, and written in one step each.
+"""The ledger's SQLite file and the mark beside it, and the chain of events in it: verified, and written in one step each.
 
 What is found and what is not is told in the package's docstring.
 """
@@ -9,16 +9,18 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 from covey.errors import LedgerError
-from covey.privacy.ledger.books import GENESIS, Books, Event, Tampered, canonical, chained_hash
+from covey.privacy.ledger.status import Amount, Composition, DatasetStatus, covers
+from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 
 # A charge takes milliseconds: whoever holds the lock for longer hangs, and the steward should know.
 LOCK_TIMEOUT_S = 5.0
@@ -27,30 +29,158 @@ APPLICATION_ID = 0x636F7679  # "covy" in the file's header: another program's da
 FORMAT = 5  # of the events; earlier ones did not say how charges are counted, or which neighbours a cap is about
 SCHEMA = "CREATE TABLE events (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)"
 
+START_ANEW = (
+    "If it is lost, count what is missing as spent: start a new ledger (COVEY_LEDGER) "
+    "with caps lowered by everything released so far."
+)
+
 # Closing any descriptor of a file drops every POSIX lock the process has on it, so only one thread creates at a time.
 _CREATING = Lock()
 
+GENESIS = "0" * 64  # what the first event is chained to
+FIRST = "first"  # the composition of a dataset whose first charge decides it
+
+_OPEN = {"kind", "time", "dataset", "nano_epsilon", "atto_delta", "composition", "neighbours"}
+_KEYS = {
+    "open": _OPEN,
+    "charge": _OPEN | {"rows_per_person", "purpose"},
+    "release": {"kind", "time", "dataset", "charge", "digest"},
+}
+_GAUSSIAN = "quecto_rho"  # only charges of Gaussian releases have it
+_COMPOSITIONS: dict[str, set[str | None]] = {
+    "open": {FIRST, "sum", "gaussian"},
+    "charge": {"sum", "gaussian"},
+    "release": {None},
+}
+_WHOLE = {"nano_epsilon", "atto_delta", "rows_per_person", "charge", _GAUSSIAN}
+
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the ledger; `amount` is the cap of an "open" and the cost of a "charge", `composition` how both are counted.
+
+    That of a charge is its receipt: noise may be drawn, and one release may name it.
+    """
+
+    sequence: int
+    kind: Literal["open", "charge", "release"]
+    time: str
+    dataset: str
+    amount: Amount
+    hash: str
+    purpose: str | None = None
+    charge: int | None = None
+    digest: str | None = None
+    rows_per_person: Unit | None = None
+    quecto_rho: int | None = None
+    composition: Composition | None = None
+    neighbours: Neighbours = REPLACE
+
 
 @dataclass
-class Transaction:
-    """Verified books and the connection they came from; no connection while there is no file."""
+class Books:
+    """The events read so far, what follows from them, and the connection that they came from: none while there is no file."""
 
-    connection: sqlite3.Connection | None
-    books: Books
+    connection: sqlite3.Connection | None = None
+    events: list[Event] = field(default_factory=list)
+    datasets: dict[str, DatasetStatus] = field(default_factory=dict)
+    released: dict[int, str] = field(default_factory=dict)
+    hash: str = GENESIS
+
+    def read(self, sequence: object, body: object, stored: object) -> Event:
+        """Check a row against the chain and the rules, then count it. A ValueError says what covey cannot have written."""
+        expected = len(self.events) + 1
+        if type(sequence) is not int or sequence != expected:
+            raise ValueError(f"event {expected} is missing")
+        if type(body) is not str or (chained := chained_hash(self.hash, body)) != stored:
+            raise ValueError(f"the hash of event {sequence} does not match")
+        event = parse(sequence, body, chained)
+        self._count(event)
+        self.events.append(event)
+        self.hash = event.hash
+        return event
 
     def append(self, kind: str, dataset: str, **details: object) -> Event:
-        """Chain an event to the last one; it is on the disk once the transaction ends."""
+        """Chain an event to the last one; it is on the disk once the block of `writing` ends."""
         if self.connection is None:
             raise LedgerError("The ledger's file disappeared while it was being opened. Try again.")
-        if not self.books.events:
+        if not self.events:
             self.connection.execute(SCHEMA)
             self.connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self.connection.execute(f"PRAGMA user_version = {FORMAT}")
         time = datetime.now(UTC).isoformat(timespec="seconds")
         body = canonical({"kind": kind, "dataset": dataset, "time": time, **details})
-        event = self.books.read(len(self.books.events) + 1, body, chained_hash(self.books.hash, body))
+        event = self.read(len(self.events) + 1, body, chained_hash(self.hash, body))
         self.connection.execute("INSERT INTO events VALUES (?, ?, ?)", (event.sequence, body, event.hash))
         return event
+
+    def _count(self, event: Event) -> None:
+        status = self.datasets.get(event.dataset)
+        if (event.kind == "open") != (status is None):
+            state = "was already open" if status else "had not been opened"
+            raise ValueError(f"at event {event.sequence} the dataset {event.dataset!r} {state}")
+        if status is None:
+            self.datasets[event.dataset] = DatasetStatus(
+                event.dataset, event.amount, event.composition, neighbours=event.neighbours
+            )
+        elif event.charge is not None:
+            charge = self.events[event.charge - 1] if 0 < event.charge < event.sequence else None
+            if charge is None or (charge.kind, charge.dataset) != ("charge", event.dataset):
+                raise ValueError(f"event {event.sequence} releases a charge that does not exist")
+            if event.charge in self.released:
+                raise ValueError(f"event {event.sequence} releases a charge for the second time")
+            self.released[event.charge] = event.digest or ""
+        else:
+            rows = event.rows_per_person or 0
+            if not covers(rows, status.rows_per_person or 1):
+                raise ValueError(f"event {event.sequence} charges {event.dataset!r} in another unit")
+            charged = status.with_charge(event.amount, rows, event.quecto_rho, event.neighbours)
+            if charged is None:
+                raise ValueError(f"event {event.sequence} takes {event.dataset!r} past its cap")
+            if charged.composition != event.composition:
+                raise ValueError(f"event {event.sequence} counts {event.dataset!r} in another way")
+            self.datasets[event.dataset] = charged
+
+
+def _has_type(key: str, item: object) -> bool:
+    if key == "rows_per_person" and item == ALL_ROWS:
+        return True
+    return type(item) is (int if key in _WHOLE else str)
+
+
+def canonical(value: Mapping[str, object]) -> str:
+    """The one way to write an object as JSON, so that equal events have equal hashes."""
+    return _ENCODER.encode(value)
+
+
+def chained_hash(previous: str, body: str) -> str:
+    """The hash of an event, which fixes all events before it."""
+    return sha256((previous + body).encode()).hexdigest()
+
+
+def parse(sequence: int, body: str, chained: str) -> Event:
+    """An event from its JSON, or a ValueError where covey would not have written it so."""
+    try:
+        value: Any = json.loads(body)
+        kind = value["kind"]
+        optional = {_GAUSSIAN} if kind == "charge" and value.get(_GAUSSIAN, 0) else set()
+        fits = value.keys() == _KEYS[kind] | optional and canonical(value) == body
+        fits = fits and all(_has_type(key, item) for key, item in value.items())
+        amount = Amount(value.get("nano_epsilon", 0), value.get("atto_delta", 0))
+        composition = value.get("composition")
+        fits = fits and Amount().within(amount) and composition in _COMPOSITIONS[kind]
+        fits = fits and value.get("neighbours", REPLACE) in (REPLACE, ADD_REMOVE)
+        # What is Gaussian has a μ, and so a δ.
+        gaussian = _GAUSSIAN in value or (kind == "open" and composition == "gaussian")
+        if not fits or value.get(_GAUSSIAN, 1) < 1 or (gaussian and not amount.atto_delta):
+            raise ValueError
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise ValueError(f"event {sequence} is not one that covey writes") from None
+    rest = {key: value[key] for key in value if key not in ("nano_epsilon", "atto_delta", "composition")}
+    way = None if composition == FIRST else composition
+    return Event(sequence=sequence, amount=amount, hash=chained, composition=way, **rest)
 
 
 class LedgerFile:
@@ -71,20 +201,14 @@ class LedgerFile:
         """The mark: how many events there were, and the last hash."""
         return self.path.with_name(self.path.name + ".mark")
 
-    def damaged(self, finding: object) -> str:
+    def _damaged(self, finding: object) -> str:
         """What to say of a file that covey did not leave like this."""
         return (
             f"The ledger {self.path} is damaged or was changed by hand: {finding}. Nothing was charged. "
             "Put back the newest intact copy together with its mark, and do not release until then."
         )
 
-    def _start_anew(self) -> str:
-        return (
-            "If it is lost, count what is missing as spent: start a new ledger (COVEY_LEDGER) "
-            "with caps lowered by everything released so far."
-        )
-
-    def create(self) -> None:
+    def _create(self) -> None:
         """An empty file that only its owner can read; SQLite gives its journal the same permissions."""
         with _CREATING:
             if not self._missing():
@@ -110,22 +234,22 @@ class LedgerFile:
                 )
 
     @contextmanager
-    def reading(self) -> Iterator[Transaction]:
+    def _reading(self) -> Iterator[Books]:
         """The verified books, under a lock that keeps writers from committing meanwhile."""
-        with self.errors_explained():
+        with self._errors_explained():
             if self._missing():
-                yield Transaction(None, Books())
+                yield Books()
                 return
             with closing(self._connect()) as connection:
                 connection.execute("BEGIN")
-                yield Transaction(connection, self._verified(connection))
+                yield self._verified(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[Transaction]:
+    def _writing(self) -> Iterator[Books]:
         """The verified books under the write lock; what the block appended is committed at its end."""
-        with self.errors_explained():
+        with self._errors_explained():
             if self._missing():
-                yield Transaction(None, Books())
+                yield Books()
                 return
             if self.path.is_file():
                 self._refuse_read_only()
@@ -134,15 +258,13 @@ class LedgerFile:
                 # Exclusive from here on keeps the lock past the commit, until the mark is written: marks never go back.
                 # Not earlier: two processes that wait for the write lock would then hold read locks against each other.
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-                transaction = Transaction(connection, self._verified(connection))
-                before = len(transaction.books.events)
-                yield transaction
-                if len(transaction.books.events) > before:
-                    self._commit(transaction, before)
+                books = self._verified(connection)
+                before = len(books.events)
+                yield books
+                if len(books.events) > before:
+                    self._commit(connection, books, before)
 
-    def _commit(self, transaction: Transaction, before: int) -> None:
-        books, connection = transaction.books, transaction.connection
-        assert connection is not None  # nosec B101 # for the type checker; append refuses without one
+    def _commit(self, connection: sqlite3.Connection, books: Books, before: int) -> None:
         # A process that died may have left the mark one event behind. It catches up before the ledger grows again, so
         # that a ledger is never ahead by more than one, and a larger gap is evidence.
         if self._read_mark()[0] < before:
@@ -174,7 +296,7 @@ class LedgerFile:
 
     def _verified(self, connection: sqlite3.Connection) -> Books:
         """Everything the ledger says, or a LedgerError that names the first thing wrong."""
-        books = Books()
+        books = Books(connection)
         schema = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
         application = _pragma(connection, "application_id")
         if schema or application:
@@ -185,15 +307,15 @@ class LedgerFile:
             if _pragma(connection, "user_version") != FORMAT:
                 raise LedgerError(f"The ledger {self.path} was written by another version of covey. Use that version.")
             if schema != [("table", "events", SCHEMA)]:
-                raise LedgerError(self.damaged("its tables are not those that covey made"))
-            # The lock protocol of `writing` is that of the rollback journal.
+                raise LedgerError(self._damaged("its tables are not those that covey made"))
+            # The lock protocol of `_writing` is that of the rollback journal.
             if _pragma(connection, "journal_mode") != "delete":
-                raise LedgerError(self.damaged("its journal mode is not DELETE"))
+                raise LedgerError(self._damaged("its journal mode is not DELETE"))
             try:
                 for row in connection.execute("SELECT sequence, body, hash FROM events ORDER BY sequence"):
                     books.read(*row)
-            except Tampered as finding:
-                raise LedgerError(self.damaged(finding)) from None
+            except ValueError as finding:
+                raise LedgerError(self._damaged(finding)) from None
         self._check_mark(books, self._read_mark())
         return books
 
@@ -211,7 +333,7 @@ class LedgerFile:
                 raise ValueError
         except (ValueError, TypeError, KeyError, RecursionError):
             raise LedgerError(
-                f"The ledger's mark {self.mark_path} is damaged. Put its newest intact copy back. {self._start_anew()}"
+                f"The ledger's mark {self.mark_path} is damaged. Put its newest intact copy back. {START_ANEW}"
             ) from None
         return count, last
 
@@ -238,28 +360,28 @@ class LedgerFile:
         if count > found:
             raise LedgerError(
                 f"The ledger {self.path} is older than its mark: {counts}. It was removed, cut or replaced by an "
-                f"earlier copy. Put the newest copy back. {self._start_anew()}"
+                f"earlier copy. Put the newest copy back. {START_ANEW}"
             )
         if count and books.events[count - 1].hash != last:
             raise LedgerError(
                 f"The ledger {self.path} is not the one that its mark describes: event {count} differs. "
-                f"Put the newest copy back. {self._start_anew()}"
+                f"Put the newest copy back. {START_ANEW}"
             )
         if found > count + 1:
             raise LedgerError(
                 f"The mark of the ledger {self.path} is missing or old: {counts}. Ledger and mark travel together; "
-                f"put the newest mark back. {self._start_anew()}"
+                f"put the newest mark back. {START_ANEW}"
             )
 
     @contextmanager
-    def errors_explained(self) -> Iterator[None]:
+    def _errors_explained(self) -> Iterator[None]:
         """Turn what SQLite and the system say into a LedgerError with a way out."""
         try:
             yield
         except sqlite3.Error as error:
             raise LedgerError(self._explain(error)) from error
         except UnicodeError as error:  # SQLite quotes damaged bytes, and Python cannot decode the message
-            raise LedgerError(self.damaged("its text is not readable")) from error
+            raise LedgerError(self._damaged("its text is not readable")) from error
         except OSError as error:
             raise LedgerError(
                 f"The ledger {self.path} cannot be used: {error}. Check its folder and permissions, "
@@ -279,7 +401,7 @@ class LedgerFile:
                     f"The ledger {self.path} is read-only, so nothing can be charged. Make it and its folder writable."
                 )
             case sqlite3.SQLITE_NOTADB:
-                return self.damaged("it is not an SQLite file")
+                return self._damaged("it is not an SQLite file")
             case sqlite3.SQLITE_FULL:
                 return f"The disk of the ledger {self.path} is full. No noise was drawn; make room and try again."
             case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR:
@@ -287,7 +409,7 @@ class LedgerFile:
                     f"The ledger {self.path} cannot be read or written ({error}). Check the disk and the permissions."
                 )
             case _:
-                return self.damaged(error)
+                return self._damaged(error)
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> Any:

@@ -8,10 +8,16 @@ from fractions import Fraction
 from pathlib import Path
 
 from covey.errors import LedgerError, ParameterError, UnknownDatasetError, whole_number
-from covey.privacy.ledger.amounts import Amount, check_costs, check_rho, check_text, spelled
-from covey.privacy.ledger.books import FIRST, Books, Event, Receipt
-from covey.privacy.ledger.file import LedgerFile
-from covey.privacy.ledger.status import Composition, DatasetStatus
+from covey.privacy.ledger.file import FIRST, Books, Event, LedgerFile
+from covey.privacy.ledger.status import (
+    Amount,
+    Composition,
+    DatasetStatus,
+    check_costs,
+    check_rho,
+    check_text,
+    spelled,
+)
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 
 # Opened without a word about δ, a dataset takes a thousand releases at the usual 1e-9, and none at a careless 1e-5.
@@ -37,25 +43,12 @@ def default_ledger_path() -> Path:
     return folder / "covey" / "ledger.sqlite"
 
 
-class Ledger:
+class Ledger(LedgerFile):
     """The ledger at a path; nothing is created before the first `open_dataset`.
 
     Every method opens the file, verifies it, and closes it again, so that a Ledger may be kept, shared between threads and
     carried across a fork. Whatever is wrong with the file is a LedgerError that says what to do.
     """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = LedgerFile(path)
-
-    @property
-    def path(self) -> Path:
-        """The file, with links resolved."""
-        return self._file.path
-
-    @property
-    def mark_path(self) -> Path:
-        """The mark: how many events there were, and the last hash."""
-        return self._file.mark_path
 
     def open_dataset(
         self,
@@ -89,14 +82,14 @@ class Ledger:
             )
         if neighbours not in (REPLACE, ADD_REMOVE):
             raise ParameterError(f"neighbours must be {REPLACE!r} or {ADD_REMOVE!r}, got {neighbours!r}.")
-        with self._file.errors_explained():
-            self._file.create()
-        with self._file.writing() as transaction:
-            known = transaction.books.datasets.get(name)
+        with self._errors_explained():
+            self._create()
+        with self._writing() as books:
+            known = books.datasets.get(name)
             if known is None:
                 way = composition or (FIRST if cap.atto_delta else "sum")
                 amounts = {"nano_epsilon": cap.nano_epsilon, "atto_delta": cap.atto_delta}
-                transaction.append("open", name, **amounts, composition=way, neighbours=neighbours)
+                books.append("open", name, **amounts, composition=way, neighbours=neighbours)
             elif known.budget != cap:
                 raise LedgerError(
                     f"The dataset {name!r} is open with a budget of {known.budget}; a cap once set is final, so it cannot "
@@ -127,8 +120,8 @@ class Ledger:
         check_text(name, "name")
         rows_per_person = _unit(rows_per_person)
         costs, _ = check_costs(epsilon, delta), check_rho(rho, delta)
-        with self._file.writing() as transaction:
-            self._after(transaction.books, name, costs, rows_per_person, rho, neighbours)
+        with self._writing() as books:
+            self._known(books, name).after(*costs, rows_per_person, rho, neighbours)
 
     def charge(  # all that a charge is about, in the order in which a release says it
         self,
@@ -139,7 +132,7 @@ class Ledger:
         rows_per_person: Unit = 1,
         rho: Fraction | None = None,
         neighbours: Neighbours = REPLACE,
-    ) -> Receipt:
+    ) -> Event:
         """Spend from a dataset's budget, or refuse; once this returns, the charge is on the disk and stays.
 
         ε and δ are what a person with up to `rows_per_person` rows loses, or with "all" of them. Charges add up for such persons
@@ -151,9 +144,9 @@ class Ledger:
         rows_per_person = _unit(rows_per_person)
         costs, gaussian = check_costs(epsilon, delta), check_rho(rho, delta)
         asked = Amount.rounded_up(*costs)
-        with self._file.writing() as transaction:
-            charged = self._after(transaction.books, name, costs, rows_per_person, rho, neighbours)
-            event = transaction.append(
+        with self._writing() as books:
+            charged = self._known(books, name).after(*costs, rows_per_person, rho, neighbours)
+            return books.append(
                 "charge",
                 name,
                 nano_epsilon=asked.nano_epsilon,
@@ -164,13 +157,11 @@ class Ledger:
                 purpose=purpose,
                 **({} if gaussian is None else {"quecto_rho": gaussian}),
             )
-        return Receipt(event.sequence, event.time, name, asked, purpose, event.hash)
 
-    def mark_released(self, receipt: Receipt, bundle_digest: str) -> None:
+    def mark_released(self, receipt: Event, bundle_digest: str) -> None:
         """Record which bundle a charge paid for. The same bundle again changes nothing; a second one is refused."""
         check_text(bundle_digest, "bundle_digest")
-        with self._file.writing() as transaction:
-            books = transaction.books
+        with self._writing() as books:
             known = books.events[receipt.sequence - 1] if 0 < receipt.sequence <= len(books.events) else None
             if known is None or known.kind != "charge" or known.hash != receipt.hash:
                 raise LedgerError(
@@ -179,7 +170,7 @@ class Ledger:
                 )
             released = books.released.get(receipt.sequence)
             if released is None:
-                transaction.append("release", known.dataset, charge=known.sequence, digest=bundle_digest)
+                books.append("release", known.dataset, charge=known.sequence, digest=bundle_digest)
             elif released != bundle_digest:
                 raise LedgerError(
                     f"The charge of event {receipt.sequence} already paid for the bundle {released}. "
@@ -188,45 +179,29 @@ class Ledger:
 
     def datasets(self) -> list[DatasetStatus]:
         """Every dataset, in the order of opening; none if there is no ledger yet."""
-        with self._file.reading() as transaction:
-            return list(transaction.books.datasets.values())
+        with self._reading() as books:
+            return list(books.datasets.values())
 
     def history(self, name: str) -> list[Event]:
         """Every event of a dataset, oldest first."""
         check_text(name, "name")
-        with self._file.reading() as transaction:
-            self._known(transaction.books, name)
-            return [event for event in transaction.books.events if event.dataset == name]
+        with self._reading() as books:
+            self._known(books, name)
+            return [event for event in books.events if event.dataset == name]
 
     def verify(self) -> None:
         """Check the file's structure, the chain of hashes, the totals and the mark, or say what is wrong."""
-        with self._file.reading() as transaction:
-            if transaction.connection is None:
+        with self._reading() as books:
+            if books.connection is None:
                 return
-            for (finding,) in transaction.connection.execute("PRAGMA integrity_check(1)"):
+            for (finding,) in books.connection.execute("PRAGMA integrity_check(1)"):
                 if finding != "ok":
-                    raise LedgerError(self._file.damaged(finding))
+                    raise LedgerError(self._damaged(finding))
 
     def _known(self, books: Books, name: str) -> DatasetStatus:
         if name not in books.datasets:
             raise UnknownDatasetError(str(self.path), name, tuple(books.datasets))
         return books.datasets[name]
-
-    def _after(
-        self,
-        books: Books,
-        name: str,
-        costs: tuple[Fraction, Fraction],
-        rows_per_person: Unit,
-        rho: Fraction | None,
-        neighbours: Neighbours,
-    ) -> DatasetStatus:
-        """The status that a charge leaves, or a refusal."""
-        status = self._known(books, name)
-        charged = status.after(*costs, rows_per_person, rho, neighbours)
-        if charged is None:
-            raise LedgerError(status.refusal(*costs, rows_per_person, rho, neighbours) or "")
-        return charged
 
 
 def _unit(rows_per_person: Unit) -> Unit:

@@ -6,19 +6,125 @@ than the cap allows. That is proved in docs/proofs/filter.md, and so is that no 
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, exp, floor
-from typing import Literal
+from numbers import Rational
+from typing import Any, Literal
 
+from covey.errors import LedgerError, ParameterError
 from covey.privacy.gaussian import delta_above, epsilon_above, pure_within, rho_of_pure, rho_within
-from covey.privacy.ledger.amounts import ATTO, NANO, QUECTO, Amount, check_rho
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 
-NOTHING = Amount()
-Composition = Literal["sum", "gaussian"]
+NANO = 10**9  # ε is kept in billionths: finer than anyone declares one, and a sum of integers has no rounding
+QUECTO = 10**30  # ρ = μ²/2 of Gaussian releases, which is as small as ε² may be
+ATTO = 10**18  # δ in units of 1e-18: usual ones, 1e-6 to 1e-12, keep six digits or more
+# Against slips of the keyboard; in nano-ε it is an integer of 64 bits, for whatever program reads the JSON one day. One
+# release may cost far less (budget.MAX_EPSILON): a cap is about all of them together.
+LARGEST_AMOUNT = 10**9
+MAX_TEXT = 200  # characters of a name: it must fit a line of a message or a table
 LARGEST_DELTA = Fraction(1, 2)  # what a cap's δ beyond this would add in μ is not computed
+Composition = Literal["sum", "gaussian"]
+
+
+@dataclass(frozen=True)
+class Amount:
+    """ε in whole nano-ε and δ in whole atto-δ (1e-18): integers add up without error."""
+
+    nano_epsilon: int = 0
+    atto_delta: int = 0
+
+    @classmethod
+    def rounded_up(cls, epsilon: Fraction, delta: Fraction) -> Amount:
+        """The least amount that covers a charge."""
+        return cls(ceil(epsilon * NANO), ceil(delta * ATTO))
+
+    @classmethod
+    def rounded_down(cls, epsilon: Fraction, delta: Fraction) -> Amount:
+        """The largest amount that a cap covers."""
+        return cls(floor(epsilon * NANO), floor(delta * ATTO))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """ε as a fraction."""
+        return Fraction(self.nano_epsilon, NANO)
+
+    @property
+    def delta(self) -> Fraction:
+        """δ as a fraction."""
+        return Fraction(self.atto_delta, ATTO)
+
+    def within(self, other: Amount) -> bool:
+        """Whether neither ε nor δ exceeds the other's."""
+        return self.nano_epsilon <= other.nano_epsilon and self.atto_delta <= other.atto_delta
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.nano_epsilon + other.nano_epsilon, self.atto_delta + other.atto_delta)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(self.nano_epsilon - other.nano_epsilon, self.atto_delta - other.atto_delta)
+
+    def __str__(self) -> str:
+        return f"ε = {_decimal(self.nano_epsilon, 9)}, δ = {_decimal(self.atto_delta, 18)}"
+
+
+def check_rho(rho: Any, delta: Any) -> int | None:
+    """ρ in whole quecto-ρ, rounded up; None for a charge that is not Gaussian."""
+    if rho is None:
+        return None
+    number = isinstance(rho, Rational) and not isinstance(rho, bool)
+    if not number or not 0 < Fraction(rho) <= LARGEST_AMOUNT:
+        raise ParameterError(f"rho must be a positive Fraction of at most {LARGEST_AMOUNT}, or None, got {rho!r}.")
+    if not delta:
+        raise ParameterError(
+            "rho belongs to Gaussian noise, which has a positive delta: leave rho out of a pure charge."
+        )
+    return ceil(Fraction(rho) * QUECTO)
+
+
+def check_text(value: Any, name: str) -> None:
+    """Names end up in messages, tables and shell commands, so nothing in them may break a line or a terminal."""
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_TEXT:
+        raise ParameterError(f"{name} must be a text of 1 to {MAX_TEXT} characters, got {value!r}.")
+    if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in value):
+        raise ParameterError(f"{name} must not contain control characters or line breaks, got {value!r}.")
+
+
+def check_costs(
+    epsilon: Any, delta: Any, epsilon_name: str = "epsilon", delta_name: str = "delta"
+) -> tuple[Fraction, Fraction]:
+    """ε and δ as fractions, or a refusal that names the argument."""
+    for value, name in ((epsilon, epsilon_name), (delta, delta_name)):
+        # A float is refused: 0.1 is a little more than a tenth, and rounding up would charge for it.
+        if isinstance(value, bool) or not isinstance(value, Rational):
+            raise ParameterError(f"{name} must be a Fraction, got {value!r}. Write Fraction('0.1') for one tenth.")
+    if not 0 < epsilon <= LARGEST_AMOUNT:
+        raise ParameterError(f"{epsilon_name} must be positive and at most {LARGEST_AMOUNT}, got {spelled(epsilon)}.")
+    if not 0 <= delta < 1:
+        raise ParameterError(f"{delta_name} must be 0 (pure privacy) or positive and below 1, got {spelled(delta)}.")
+    return Fraction(epsilon), Fraction(delta)
+
+
+def spelled(value: Rational) -> str:
+    """A number for a message."""
+    try:
+        return str(value)
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        return "a number of thousands of digits"
+
+
+def _decimal(units: int, places: int) -> str:
+    """Exact: 1500000000 nano is 1.5; what begins past the fourth place is written with an exponent."""
+    digits = str(units).rstrip("0")
+    if not digits:
+        return "0"
+    exponent = len(str(units)) - 1 - places
+    if exponent < -4:
+        return f"{digits[0]}.{digits[1:]}".rstrip(".") + f"e{exponent}"
+    whole, rest = divmod(units, 10**places)
+    return f"{whole}.{rest:0{places}d}".rstrip("0").rstrip(".")
 
 
 @dataclass(frozen=True)
@@ -36,7 +142,7 @@ class DatasetStatus:
     budget: Amount
     composition: Composition | None = None
     charges: int = 0
-    summed: Amount = NOTHING
+    summed: Amount = Amount()
     quecto_rho: int = 0
     rows_per_person: Unit | None = None
     neighbours: Neighbours = REPLACE
@@ -103,18 +209,20 @@ class DatasetStatus:
         rows_per_person: Unit,
         rho: Fraction | None,
         neighbours: Neighbours = REPLACE,
-    ) -> DatasetStatus | None:
-        """The status that a charge would leave; None where the ledger would refuse it."""
-        return self.with_charge(Amount.rounded_up(epsilon, delta), rows_per_person, check_rho(rho, delta), neighbours)
+    ) -> DatasetStatus:
+        """The status that a charge would leave, or a LedgerError with the arithmetic and the way out."""
+        asked, quecto_rho = Amount.rounded_up(epsilon, delta), check_rho(rho, delta)
+        charged = self.with_charge(asked, rows_per_person, quecto_rho, neighbours)
+        if charged is None:
+            raise LedgerError(self._refusal(asked, rows_per_person, quecto_rho, neighbours))
+        return charged
 
     def with_charge(
         self, asked: Amount, rows_per_person: Unit, quecto_rho: int | None, neighbours: Neighbours = REPLACE
     ) -> DatasetStatus | None:
         """The status after one more charge; None where it is refused."""
-        if (
-            self.neighbours == ADD_REMOVE and neighbours == REPLACE
-        ):  # its n is published, which such a cap does not allow
-            return None
+        if self.neighbours == ADD_REMOVE and neighbours == REPLACE:
+            return None  # its n is published, which such a cap does not allow
         if self.neighbours != neighbours:
             asked, quecto_rho = replacing(asked, quecto_rho)
         counted = counted_rho(asked, quecto_rho)
@@ -131,18 +239,8 @@ class DatasetStatus:
         )
         return charged if charged.within_cap else None
 
-    def refusal(
-        self,
-        epsilon: Fraction,
-        delta: Fraction,
-        rows_per_person: Unit,
-        rho: Fraction | None,
-        neighbours: Neighbours = REPLACE,
-    ) -> str | None:
-        """Why a charge is refused: the arithmetic, and the way out. None where it is accepted."""
-        asked, quecto_rho = Amount.rounded_up(epsilon, delta), check_rho(rho, delta)
-        if self.with_charge(asked, rows_per_person, quecto_rho, neighbours) is not None:
-            return None
+    def _refusal(self, asked: Amount, rows_per_person: Unit, quecto_rho: int | None, neighbours: Neighbours) -> str:
+        """Why a charge is refused."""
         if self.neighbours == ADD_REMOVE and neighbours == REPLACE:
             return (
                 f"The budget of {self.name!r} is kept for rows added or removed, whose number is secret, and this release would "
@@ -150,17 +248,13 @@ class DatasetStatus:
             )
         if self.neighbours != neighbours:
             plain, (asked, quecto_rho) = asked, replacing(asked, quecto_rho)
-            rest = replace(self, neighbours=REPLACE).refusal(asked.epsilon, asked.delta, rows_per_person, None)
-            told = rest or f"The budget of {self.name!r} does not cover this, counted by μ², which doubles."
-            return f"For replaced rows {plain} counts as {asked}: a replacement is a removal and an addition. {told}"
+            rest = self._refusal(asked, rows_per_person, quecto_rho, self.neighbours)
+            return f"For replaced rows {plain} counts as {asked}: a replacement is a removal and an addition. {rest}"
         kept = self.rows_per_person or 1
         if not covers(rows_per_person, kept):
-            persons = "all their rows" if kept == ALL_ROWS else f"up to {kept} rows"
-            way_out = (
-                "name the column of persons (person)."
-                if kept == ALL_ROWS
-                else f"release with rows_per_person = {kept} or more."
-            )
+            persons, way_out = f"up to {kept} rows", f"release with rows_per_person = {kept} or more."
+            if kept == ALL_ROWS:
+                persons, way_out = "all their rows", "name the column of persons (person)."
             return (
                 f"The budget of {self.name!r} is kept for persons with {persons}, and this release protects {rows_per_person}: "
                 f"the two do not add up. Nothing was charged; {way_out}"
@@ -177,19 +271,16 @@ class DatasetStatus:
                 "with noise that is not covey's own. Nothing was charged; declare the categories and use covey's noise, or "
                 "release with δ = 0."
             )
-        cap = gaussian_cap(self.budget)
+        cap, spent, asks = (f"μ² = {2 * x / QUECTO:.6g}" for x in (gaussian_cap(self.budget), self.quecto_rho, counted))
         kind = "" if asked.atto_delta else f", as every pure ε = {float(asked.epsilon):g} does"
+        # What is accepted now: with this δ or else the cap's, and pure.
+        delta = asked.delta or self.budget.delta
+        pure = Amount.rounded_down(self.left(Fraction(0)), Fraction(0))
         return (
-            f"The budget of {self.name!r} does not cover this. It is counted by μ². Budget: {self.budget}, which is μ² = "
-            f"{_mu2(cap)}. Spent: μ² = {_mu2(self.quecto_rho)}. Asked: {asked}, which counts as μ² = {_mu2(counted)}{kind}. "
-            f"Nothing was charged; {self.offer(asked.delta)}."
+            f"The budget of {self.name!r} does not cover this. It is counted by μ². Budget: {self.budget}, which is {cap}. "
+            f"Spent: {spent}. Asked: {asked}, which counts as {asks}{kind}. Nothing was charged; ask for at most "
+            f"{Amount.rounded_down(self.left(delta), delta)}, or at most {pure} instead."
         )
-
-    def offer(self, delta: Fraction = Fraction(0)) -> str:
-        """What is accepted now, in words: with this δ or else the cap's, and pure."""
-        delta = delta or self.budget.delta
-        largest, pure = (Amount.rounded_down(self.left(d), d) for d in (delta, Fraction(0)))
-        return f"ask for at most {largest}, or at most ε = {_short(pure.epsilon)} with δ = 0"
 
 
 @lru_cache(maxsize=1024)
@@ -224,11 +315,3 @@ def replacing(asked: Amount, quecto_rho: int | None) -> tuple[Amount, int | None
 def covers(rows: Unit, needed: Unit) -> bool:
     """Whether a promise to persons with so many rows holds for persons with as many as needed."""
     return rows == ALL_ROWS or (isinstance(needed, int) and isinstance(rows, int) and rows >= needed)
-
-
-def _mu2(quecto_rho: int) -> str:
-    return f"{2 * quecto_rho / QUECTO:.6g}"
-
-
-def _short(epsilon: Fraction) -> str:
-    return str(Amount.rounded_down(epsilon, Fraction(0))).partition(",")[0].removeprefix("ε = ")

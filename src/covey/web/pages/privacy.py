@@ -49,12 +49,14 @@ def privacy_values(workspace: Workspace, work: Work, order: Order) -> dict[str, 
         return values
     values["dataset"] = dataset = next((d for d in values["datasets"] if d.name == order.dataset), None)
     if dataset is not None:
-        with suppress(
-            CoveyError
-        ):  # what the ledger will say once this is charged, as it counts itself, or why it will refuse
+        # What the ledger will say once this is charged, as it counts itself, or why it will refuse.
+        with suppress(CoveyError):
             budget = promised(work, order)
             asked = budget.epsilon, budget.delta, budget.rows_covered, budget.gaussian_rho, order.neighbours
-            values |= {"after": dataset.after(*asked), "refusal": dataset.refusal(*asked)}
+            try:
+                values["after"] = dataset.after(*asked)
+            except LedgerError as error:
+                values["refusal"] = str(error)
     try:
         values["n"] = n = work.counted(order)
         values["expected" if work.link else "prediction"] = work.predict(order)
