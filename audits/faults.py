@@ -213,7 +213,7 @@ def charged_late():
 def certificate_bare():
     def bare(real):
         def release(self, exact, noise, payment, weight, block=None):
-            if payment.line.purpose == "certificate":
+            if payment.purpose == "certificate":
                 return exact._sealed
             return real(self, exact, noise, payment, weight, block)
 

@@ -233,7 +233,7 @@ def first_occurrence():
 
     def unsorted(_):
         def name(self, exact, payment, threshold):
-            noise = self._noise(payment.line.purpose).gaussian(payment.line.scale, len(exact._sealed))
+            noise = self._noise(payment.purpose).gaussian(payment.scale, len(exact._sealed))
             noisy = zip(exact._sealed.items(), noise.tolist(), strict=True)
             return {label: int(count + z) for (label, count), z in noisy if count + z > threshold}
 
@@ -261,7 +261,7 @@ def peek_at_histograms():
     def peeking(real):
         def add(self, exact, shape, weight=1):
             found = real(self, exact, shape, weight)
-            return replace(found, values=exact._sealed) if self.payment.line.purpose == "domains" else found
+            return replace(found, values=exact._sealed) if self.payment.purpose == "domains" else found
 
         return add
 
@@ -311,7 +311,7 @@ def counts_cached():
     def cached(real):
         def add(self, exact, shape, weight=1):
             found = real(self, exact, shape, weight)
-            return kept.setdefault(shape, found) if self.payment.line.purpose == "domains" else found
+            return kept.setdefault(shape, found) if self.payment.purpose == "domains" else found
 
         return add
 

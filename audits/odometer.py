@@ -80,27 +80,27 @@ def recording_gate(tape):
 
         def _release(self, exact, noise, payment, weight, block=None):
             released = super()._release(exact, noise, payment, weight, block)
-            tape.entries.append(Entry(payment.line, np.array(exact._sealed), released, float(weight), block))
+            tape.entries.append(Entry(payment, np.array(exact._sealed), released, float(weight), block))
             return released
 
         def _direct(self, exact, payment, t):
             released = super()._direct(exact, payment, t)
-            tape.entries.append(Entry(payment.line, np.array(exact._sealed), released, 1.0, None))
+            tape.entries.append(Entry(payment, np.array(exact._sealed), released, 1.0, None))
             return released
 
         def _choose(self, exact, noise, payment, taken):
             released = super()._choose(exact, noise, payment, taken)
-            tape.entries.append(Entry(payment.line, np.array(exact._sealed), released, 1.0, None))
+            tape.entries.append(Entry(payment, np.array(exact._sealed), released, 1.0, None))
             return released
 
         def _pick(self, exact, payment, open_):
             released = super()._pick(exact, payment, open_)
-            tape.entries.append(Entry(payment.line, np.array(exact._sealed), released, 1.0, np.array(open_)))
+            tape.entries.append(Entry(payment, np.array(exact._sealed), released, 1.0, np.array(open_)))
             return released
 
         def _name(self, exact, payment, threshold):
             released = super()._name(exact, payment, threshold)
-            tape.entries.append(Named(payment.line, dict(exact._sealed), released, threshold))
+            tape.entries.append(Named(payment, dict(exact._sealed), released, threshold))
             return released
 
         def matrix(self, purpose, moves, weights, *share):
@@ -123,8 +123,8 @@ def replaying_gate(tape, moved):
             entry = next(entries, None)
             if entry is None:
                 raise Diverged("it measures more")
-            if (entry.line, getattr(entry.exact, "shape", None)) != (payment.line, shape):
-                raise Diverged(f"it measures something else for {payment.line.purpose!r}")
+            if (entry.line, getattr(entry.exact, "shape", None)) != (payment, shape):
+                raise Diverged(f"it measures something else for {payment.purpose!r}")
             return entry
 
         def _release(self, exact, noise, payment, weight, block=None):
@@ -142,7 +142,7 @@ def replaying_gate(tape, moved):
         def _pick(self, exact, payment, open_):
             entry = self._next(payment, exact._sealed.shape)
             if not np.array_equal(entry.block, open_):
-                raise Diverged(f"it chooses among other candidates for {payment.line.purpose!r}")
+                raise Diverged(f"it chooses among other candidates for {payment.purpose!r}")
             change = exact._sealed.astype(np.float64) - entry.exact
             moved.setdefault((id(self), len(self.book)), []).append((change, entry))
             return entry.released
@@ -153,9 +153,9 @@ def replaying_gate(tape, moved):
             change = np.array([float(exact._sealed[label] - entry.exact[label]) for label in common])
             moved.setdefault((id(self), len(self.book)), []).append((change, entry))
             alone = [count for label, count in exact._sealed.items() if label not in entry.exact]
-            moved.setdefault("named", []).append((self, payment.line, threshold, alone))
+            moved.setdefault("named", []).append((self, payment, threshold, alone))
             alone = [count for label, count in entry.exact.items() if label not in exact._sealed]
-            moved.setdefault("named before", []).append((self, payment.line, entry.threshold, alone))
+            moved.setdefault("named before", []).append((self, payment, entry.threshold, alone))
             return entry.released
 
         def _direct(self, exact, payment, t):

@@ -18,7 +18,7 @@ from covey.core.numbers.tree import Tree
 from covey.measure.query import Factor, Query
 from covey.methods.regain.important import Important
 from covey.privacy.budget import Budget
-from covey.privacy.gate import WHOLE, Gate, Joint, Moves, Payment
+from covey.privacy.gate import WHOLE, Gate, Joint, Moves
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, LessEqual, Schema
 
@@ -111,19 +111,14 @@ def levels_at_the_parents_charge():
         def measure_it(self, purpose, exact, shape, moves, share=WHOLE):
             j, turn = now.pop(0) if now else (None, 0)
             if turn:
-                return Joint(self, paid[id(self), j], found_law(self), self.steps).add(exact, shape)
+                return Joint(self, paid[id(self), j], self.steps).add(exact, shape)
             found = real(self, purpose, exact, shape, moves, share)
-            paid[id(self), j] = Payment(self.book[-1], found.charge)
+            paid[id(self), j] = self.book[-1]
             return found
 
         return measure_it
 
     return replaced((plan.TablePlan, "round_part", noting), (Gate, "measure", once))
-
-
-def found_law(gate):
-    """The law of independent noise under a gate's budget."""
-    return "laplace" if gate.budget.pure else "gaussian"
 
 
 def a_level_forgotten():
@@ -205,7 +200,7 @@ def choices_at_one_charge():
                 return real(self, purpose, share, law, scale, *rest)
             before = [line for line in self.book if line.law == "choice"]
             if before:
-                return Payment(before[0], self.planned[purpose])
+                return before[0]
             return real(self, purpose, WHOLE, law, scale, *rest)
 
         return pay

@@ -22,7 +22,7 @@ import covey
 from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.errors import CoveyWarning
 from covey.evaluating import _resampled, compared_tables
-from covey.measure.law import mean_variation
+from covey.measure.query import mean_variation
 from covey.methods.persons.law import Reference
 from covey.table.description import Description
 from covey.table.fields import Field

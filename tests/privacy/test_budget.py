@@ -63,12 +63,6 @@ def test_a_split_adds_up_exactly():
     assert split(Fraction(1), {"a": 1 + Fraction(1, 10**9)})["a"].amount == 1
 
 
-def test_a_budget_splits_in_its_own_unit():
-    pure, approximate = make_budget(2), make_budget(1, 1e-9)
-    assert pure.split({"a": 0.25, "b": 0.75})["b"] == Charge("b", Fraction(3, 2), "ε")
-    assert approximate.split({"a": 1})["a"] == Charge("a", approximate.amount, "ρ")
-
-
 @pytest.mark.parametrize("shares", [(0.5, 0.6), (0.5, 0.4), (-0.5, 1.5), ("x", 1), (float("nan"), 1)])
 def test_a_split_that_does_not_sum_to_one_is_refused(shares):
     with pytest.raises(ParameterError, match=r"split must be non-negative and sum to 1, got a = |^share of a must be"):

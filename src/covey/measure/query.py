@@ -1,18 +1,26 @@
-"""What is asked of one unit, a row or a person with all rows: tables of bins of some columns together. Public."""
+"""What is asked of one unit, a row or a person with all rows: tables of bins of some columns together. Public.
+
+A query's kernel counts its cells exactly, private until noise meets them, and a law answers the same queries; a certificate says
+how far the two answers are apart. Whatever the query, one replaced unit moves each of its tables by 2/n in ℓ1: its total
+variation distance from a fixed table by 1/n at most, and so the mean over tables (docs/proofs/certificate.md).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, groupby
 from math import comb, prod
 from typing import Any, Literal
 
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.measure.kernels import CellCounts, PersonTables
+from covey.core.paper.blocks import WeightedPoints
+from covey.core.tables.counts import Counts
+from covey.core.tables.crosstabs import TABLE_ROWS
+from covey.core.tables.events import Histories, averaged_codes, averaged_table, person_codes
 
 Columns = tuple[int, ...]
 View = Literal["cells", "centred", "product"]
@@ -100,6 +108,72 @@ class Every(Sequence[Columns]):
 
 
 @dataclass(frozen=True, eq=False)
+class CellCounts:
+    """Kernel: counts of every cell of a query's tables, side by side, of rows of codes."""
+
+    columns: Columns
+    factors: tuple[Factor, ...]
+    sets: tuple[Columns, ...]
+
+    def __call__(self, batch: Array) -> Counts:
+        """Count a batch of codes, in blocks that stay in the processor's cache."""
+        tables: list[Integers] = []
+        for begin in range(0, max(1, len(batch)), TABLE_ROWS):
+            part = np.ascontiguousarray(batch[begin : begin + TABLE_ROWS].T).astype(np.int64)
+            bins = {a: factor.at(part[a]) for a, factor in zip(self.columns, self.factors, strict=True)}
+            found = self._tables(bins)
+            tables = found if not tables else [a + b for a, b in zip(tables, found, strict=True)]
+        return Counts((np.concatenate(tables),))
+
+    def _tables(self, bins: dict[int, Integers]) -> list[Integers]:
+        size = {a: factor.size for a, factor in zip(self.columns, self.factors, strict=True)}
+        out = []
+        for before, group in groupby(self.sets, key=lambda own: own[:-1]):
+            at, cells = np.zeros(1, dtype=np.int64), 1
+            for a in before:
+                at, cells = at * size[a] + bins[a], cells * size[a]
+            for own in group:
+                last = own[-1]
+                out.append(np.bincount(at * size[last] + bins[last], minlength=cells * size[last]))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class PersonTables:
+    """Kernel: cells of tables of persons with their events, averaged inside a person, in steps of 2^-20 of a person.
+
+    Columns are the attributes of persons, then those of events, then the number of events. `of` is the kind of
+    `core.tables.events.averaged_table`; a table of one column is of persons, or of their events.
+    """
+
+    columns: Columns
+    factors: tuple[Factor, ...]
+    sets: tuple[Columns, ...]
+    of: str
+
+    def __call__(self, batch: Histories) -> Counts:
+        """Count some whole persons."""
+        first, second = batch.persons.shape[1], batch.events.shape[1]
+        factors = dict(zip(self.columns, self.factors, strict=True))
+        bins: dict[int, Integers] = {}
+        for a in {a for own in self.sets for a in own}:
+            codes = batch.persons[:, a] if a < first else batch.counts
+            bins[a] = factors[a].at(batch.events[:, a - first] if first <= a < first + second else codes)
+        found = []
+        for own in self.sets:
+            if len(own) == 1:
+                count = person_codes if own[0] < first or own[0] == first + second else averaged_codes
+                found.append(count(batch, bins[own[0]], factors[own[0]].size))
+                continue
+            x, y = own
+            table = averaged_table(batch, self.of, (bins[x], bins[y]), (factors[x].size, factors[y].size))
+            if self.of == "two" and x == y:
+                table = table[np.triu_indices(len(table))]
+            found.append(table.ravel())
+        return Counts((np.concatenate(found),))
+
+
+@dataclass(frozen=True, eq=False)
 class Query:
     """Tables of some sets of columns, one after the other.
 
@@ -164,3 +238,32 @@ class Query:
         """Where the columns begin in a block matrix of all pairs."""
         sizes = [1 if self.view == "product" else self.factors[a].size for a in range(len(self.factors))]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Centres of independent columns: closed forms for queries of rows. `codes` has a code of each category of a column."""
+
+    cloud: WeightedPoints
+    codes: Sequence[Integers]
+
+    def table(self, query: Query) -> Floats:
+        """Shares of every cell, table after table."""
+        ends = np.cumsum([len(codes) for codes in self.codes])
+        shares = {}
+        for a, factor in query.factors.items():
+            shares[a] = np.zeros((len(self.cloud), factor.size))
+            own = self.cloud.points[:, ends[a] - len(self.codes[a]) : ends[a]]
+            np.add.at(shares[a].T, factor.at(self.codes[a]), own.T)
+        out = []
+        for before, group in groupby(query.sets, key=lambda own: own[:-1]):
+            product = self.cloud.weights[:, None]
+            for a in before:
+                product = (product[:, :, None] * shares[a][:, None, :]).reshape(len(product), -1)
+            out += [(product.T @ shares[own[-1]]).ravel() for own in group]
+        return np.concatenate(out)
+
+
+def mean_variation(counts: Integers, shares: Floats, starts: Integers, total: int) -> float:
+    """The mean, over tables that lie side by side, of the total variation distance between counts of a total and shares."""
+    return float(np.mean(np.add.reduceat(np.abs(counts / total - shares), starts[:-1])) / 2)

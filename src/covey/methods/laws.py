@@ -38,8 +38,7 @@ from covey.core.tables.reals import RealGrid, distances_between, moment_sums, re
 from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError
-from covey.measure.law import Mixture
-from covey.measure.query import Query
+from covey.measure.query import Mixture, Query
 from covey.methods.model import Comparison, Setting, Statistic, together
 from covey.methods.regain.measure import bit_sums
 from covey.methods.regain.measure_tables import OneWayCounts, Tables, farthest_numbers

@@ -22,9 +22,8 @@ from covey.core.tables.counts import part
 from covey.core.tables.distance import largest
 from covey.engines.rows import Counted, Rows, Then
 from covey.entropy import Streams
-from covey.measure.law import mean_variation
 from covey.measure.measurement import Measurement, Measurements
-from covey.measure.query import Query
+from covey.measure.query import Query, mean_variation
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import Certificate, certify
 from covey.privacy.gate import WHOLE, Exact, Gate, Measured, Moves

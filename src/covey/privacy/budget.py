@@ -18,6 +18,8 @@ from math import exp, isqrt, log, log1p, sqrt
 from numbers import Real
 from typing import Any, Literal
 
+from scipy.optimize import minimize_scalar
+
 from covey.entropy import SEEDED_MARK
 from covey.errors import InternalError, ParameterError, whole_number
 from covey.privacy.gaussian import mu_above, rho_within
@@ -30,20 +32,15 @@ MIN_EPSILON = Fraction(1, 10**12)
 MAX_EPSILON = Fraction(10**6)
 MIN_EPSILON_OF_PERSONS = Fraction(1, 10**6)  # their sums are counted in steps of 2^-20, and noise must fit its samplers
 MIN_RHO = Fraction(1, 10**24)
-CHOICE = Fraction(
-    4, 5
-)  # of ε²: what a choice that is ε-DP costs in ρ; π/4 under Gaussian DP, ½ under zCDP (docs/proofs/choice.md)
-GUMBEL = Fraction(
-    1, 5
-)  # of ε²: a choice by Gumbel noise, whose range is ε; π/16 under Gaussian DP, ⅛ under zCDP (relations.md)
+# Of ε²: what a choice that is ε-DP costs in ρ; π/4 under Gaussian DP, ½ under zCDP (docs/proofs/choice.md). By Gumbel noise,
+# whose range is ε, it costs π/16 and ⅛ (docs/proofs/relations.md).
+CHOICE = Fraction(4, 5)
+GUMBEL = Fraction(1, 5)
 MOST_DELTA = Fraction(1, 10**5)  # where n is secret: the usual advice for tables of up to 100,000 rows
 DOMAINS = "domains"  # the purpose of the charge for learned limits and categories
 RELATIONS = "relations"  # and of that for relations between columns that nobody declared
-SELECTION_SHARE = Fraction(
-    1, 10
-)  # of δ, where labels are learned: it pays for labels that one of two neighbours has alone
-
-
+# Of δ, where labels are learned: it pays for labels that one of two neighbours has alone.
+SELECTION_SHARE = Fraction(1, 10)
 # Laws of noise, in words.
 NOISE = {
     "laplace": "discrete Laplace",
@@ -214,10 +211,6 @@ class Budget:
         """The same promise with a share of the amount."""
         return self.with_amount(self.amount * share)
 
-    def split(self, shares: Mapping[str, Any]) -> dict[str, Charge]:
-        """Divide the amount into charges that sum to it exactly."""
-        return split(self.amount, shares, self.unit)
-
     # The scale of every noise law, from how far one replaced row can move a statistic. Rows per person enter here, once.
 
     def laplace_scale(self, moves: Fraction | int | None) -> Fraction:
@@ -321,7 +314,7 @@ def rho_for(epsilon: Fraction, delta: Fraction, accounting: Accounting = "gaussi
 def zcdp_rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest ρ, up to rounding down, for which ρ-zCDP implies (ε, δ)-DP.
 
-    Every order α > 1 proves a δ, so any α may be used; the best is found by golden section on a logarithmic scale.
+    Every order α > 1 proves a δ, so any α may be used; the best is searched for on a logarithmic scale.
     The result is cut to 40 binary digits and lowered until the proof holds with a margin for floating point.
     """
     e, target = float(epsilon), log(float(delta))
@@ -338,26 +331,13 @@ def zcdp_rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def min_over_orders(rho: float, epsilon: float) -> float:
-    """min over α > 1 of `delta_of`, by golden-section search over log(α − 1): the function is unimodal there."""
-    golden = (sqrt(5) - 1) / 2
+    """min over α > 1 of `delta_of`, by a search over log(α − 1), in which the function is unimodal."""
     least = max(rho, 1e-300)
-    left, right = log(1e-6), log(max(4 * epsilon / least, 40 / sqrt(least), 10.0) + 10.0)
-
-    def value(x: float) -> float:
-        return delta_of(rho, epsilon, 1 + exp(x))
-
-    a, b = right - golden * (right - left), left + golden * (right - left)
-    fa, fb = value(a), value(b)
-    for _ in range(120):
-        if fa < fb:
-            right, b, fb = b, a, fa
-            a = right - golden * (right - left)
-            fa = value(a)
-        else:
-            left, a, fa = a, b, fb
-            b = left + golden * (right - left)
-            fb = value(b)
-    return min(fa, fb)
+    ends = log(1e-6), log(max(4 * epsilon / least, 40 / sqrt(least), 10.0) + 10.0)
+    found = minimize_scalar(
+        lambda x: delta_of(rho, epsilon, 1 + exp(x)), bounds=ends, method="bounded", options={"xatol": 1e-9}
+    )
+    return float(found.fun)
 
 
 def split(amount: Fraction, shares: Mapping[str, Any], unit: str = "ε") -> dict[str, Charge]:
@@ -419,19 +399,17 @@ class PrivacyStatement:
 
     def _learning(self) -> str:
         """The lines about learned domains and relations, if there are any."""
-        found = [charge for charge in self.charges if charge.purpose == RELATIONS]
-        more = (
-            f"; relations looked for with noise, for {float(found[0].amount / self.budget.amount):.3g} of it"
-            if found
-            else ""
-        )
-        spent = [charge for charge in self.charges if charge.purpose == DOMAINS]
-        if not spent:
-            return more.replace(" of it", " of the budget")
-        columns = len(self.learned) + len(self.left_out)
-        share, delta = float(spent[0].amount / self.budget.amount), float(spent[0].delta)
-        part = f" and {delta:.3g} of δ" if delta else ""
-        public = "column names and types are public" + (", read from the table without noise" if self.assumed else "")
-        return (
-            f"; domains of {columns} columns learned with noise, for {share:.3g} of the budget{part} ({public}){more}"
-        )
+        shares = {c.purpose: f"{float(c.amount / self.budget.amount):.3g}" for c in self.charges}
+        more = ""
+        if DOMAINS in shares:
+            delta = float(next(charge.delta for charge in self.charges if charge.purpose == DOMAINS))
+            public = "column names and types are public" + (
+                ", read from the table without noise" if self.assumed else ""
+            )
+            more = (
+                f"; domains of {len(self.learned) + len(self.left_out)} columns learned with noise, for {shares[DOMAINS]} of the "
+                f"budget{f' and {delta:.3g} of δ' if delta else ''} ({public})"
+            )
+        if RELATIONS in shares:
+            more += f"; relations looked for with noise, for {shares[RELATIONS]} of {'it' if more else 'the budget'}"
+        return more

@@ -126,13 +126,19 @@ class Measured:
 
 @dataclass(frozen=True)
 class Spent:
-    """One line of the gate's book: which charge paid, how much, under which law and scale."""
+    """One line of the gate's book: which charge paid, how much, under which law and scale. Its noise may be drawn now."""
 
     purpose: str
     amount: Fraction
     law: str
     scale: Fraction
+    unit: str  # of the amount, ε or ρ
     delta: Fraction = Fraction(0)  # of δ, besides
+
+    @property
+    def charge(self) -> Charge:
+        """What a measurement says that it cost."""
+        return Charge(self.purpose, self.amount, self.unit)
 
 
 class Gate:
@@ -178,10 +184,6 @@ class Gate:
         """The budget cut to a planned charge, or a share of it: what public formulas for that step start from."""
         return self.budget.with_amount(self.planned[purpose].amount * share)
 
-    def has(self, purpose: str) -> bool:
-        """Whether the plan gives anything to this purpose."""
-        return purpose in self.planned and self.planned[purpose].amount > 0
-
     @property
     def spent(self) -> tuple[Charge, ...]:
         """What was spent, by purpose, as written down."""
@@ -205,7 +207,7 @@ class Gate:
         law: str,
         scale: Callable[[Budget], Fraction],
         delta: Fraction = Fraction(0),
-    ) -> Payment:
+    ) -> Spent:
         """Write a measurement down before its noise is drawn. Spending more than planned is our mistake: nothing leaves."""
         if purpose not in self.planned:
             raise InternalError(f"a measurement names the charge {purpose!r}, which was not planned.")
@@ -215,9 +217,8 @@ class Gate:
             raise InternalError(f"the charge {purpose!r} is spent: nothing is released.")
         if sum((line.delta for line in self.book), delta) > self.budget.selection:
             raise InternalError("the part of δ for naming labels is spent: nothing is released.")
-        line = Spent(purpose, allowance.amount, law, scale(allowance), delta)
-        self.book.append(line)
-        return Payment(line, Charge(purpose, allowance.amount, self.budget.unit))
+        self.book.append(Spent(purpose, allowance.amount, law, scale(allowance), self.budget.unit, delta))
+        return self.book[-1]
 
     # Measurements.
 
@@ -240,11 +241,10 @@ class Gate:
         moves = moves.under(self.budget)
         steps = self.steps if moves.summed else 1
         if self.budget.pure:
-            law, payment = "laplace", self._pay(purpose, share, "laplace", lambda b: b.laplace_scale(moves.l1) * steps)
+            payment = self._pay(purpose, share, "laplace", lambda b: b.laplace_scale(moves.l1) * steps)
         else:
-            law = "gaussian"
-            payment = self._pay(purpose, share, law, lambda b: b.variance(moves.l2_squared) * steps**2)
-        return Joint(self, payment, law, steps)
+            payment = self._pay(purpose, share, "gaussian", lambda b: b.variance(moves.l2_squared) * steps**2)
+        return Joint(self, payment, steps)
 
     def select(self, purpose: str, moves: Moves, columns: int, share: Fraction = WHOLE) -> Selection:
         """Counts of labels, which are named where they stand out of Gaussian noise, in so many columns at most.
@@ -258,8 +258,8 @@ class Gate:
             raise InternalError("the threshold of labels is proved for whole rows: nothing is released.")
         delta, k = self.budget.selection, self.budget.rows_per_person
         payment = self._pay(purpose, share, "gaussian", lambda b: b.variance(moves.l2_squared), delta)
-        threshold = selection_threshold(payment.line.scale, delta, columns, k)
-        return Selection(self, payment, "gaussian", 1, threshold, columns)
+        threshold = selection_threshold(payment.scale, delta, columns, k)
+        return Selection(self, payment, 1, threshold, columns)
 
     def cube(self, purpose: str, exact: Exact[Integers], moves: Moves, dimension: int) -> Measured:
         """A vector of which one replaced row moves each entry by at most `linf`: the ℓ∞ mechanism, pure ε.
@@ -269,7 +269,7 @@ class Gate:
         moves = moves.under(self.budget)
         steps = self.steps if moves.summed else 1
         payment = self._pay(purpose, WHOLE, "cube", lambda b: b.laplace_scale(moves.linf) * steps)
-        scale = payment.line.scale
+        scale = payment.scale
         fine = Fraction(max(1, -(-2 * dimension // scale)))
         noise = cube_noise(fine * scale, dimension, self._generator(purpose))
         noisy = self._release(exact.map(np.multiply, int(fine)), noise, payment, 1 / fine)
@@ -292,7 +292,7 @@ class Gate:
         moves, loose = moves.under(self.budget), self.budget.size_is_secret
         steps, dimension = self.steps if moves.summed else 1, sum(c - 1 for c in sizes)
         payment = self._pay(purpose, share, "knorm", lambda b: b.laplace_scale(moves.table) * steps)
-        scale = payment.line.scale
+        scale = payment.scale
         fine = Fraction(max(1, -(-2 * (dimension + 1) // scale)))
         drawn = knorm_noise(tuple(sizes), fine * scale, self._generator(purpose), loose)
         found = []
@@ -309,7 +309,7 @@ class Gate:
         """
         trace = moves.under(self.budget).trace
         payment = self._pay(purpose, share, "matrix", lambda b: b.laplace_scale(trace) * self.steps)
-        return MatrixJoint(self, payment, MatrixNoise(payment.line.scale, weights, self._generator(purpose)))
+        return MatrixJoint(self, payment, MatrixNoise(payment.scale, weights, self._generator(purpose)))
 
     def signs(self, purpose: str, moves: Moves, weights: Sequence[Fraction], share: Fraction = WHOLE) -> MatrixJoint:
         """As `matrix`, for coordinates h_i/w_i of which all but the last lie in [−1, 1]: less noise (cone.md, "Signs").
@@ -319,7 +319,7 @@ class Gate:
         """
         trace = moves.under(self.budget).trace
         payment = self._pay(purpose, share, "signs", lambda b: b.laplace_scale(trace) * self.steps)
-        return MatrixJoint(self, payment, SignNoise(payment.line.scale, weights, self._generator(purpose)))
+        return MatrixJoint(self, payment, SignNoise(payment.scale, weights, self._generator(purpose)))
 
     def choose(
         self, purpose: str, exact: Exact[Integers], candidates: int, rounds: int, moves: Moves
@@ -331,7 +331,7 @@ class Gate:
         chosen, score = list[int](), moves.under(self.budget).score
         for _ in range(min(rounds, candidates)):
             payment = self._pay(purpose, Fraction(1, rounds), "choice", lambda b: b.choice_scale(score) * self.steps)
-            noise = geometric(payment.line.scale, candidates, self._generator(purpose))
+            noise = geometric(payment.scale, candidates, self._generator(purpose))
             chosen.append(self._choose(exact, noise, payment, tuple(chosen)))
         return tuple(chosen)
 
@@ -357,7 +357,7 @@ class Gate:
         self,
         exact: Exact[Integers],
         noise: Integers,
-        payment: Payment,
+        payment: Spent,
         weight: Fraction,
         block: tuple[slice, slice] | None = None,
     ) -> Integers:
@@ -372,15 +372,15 @@ class Gate:
             )
         return add_noise(exact._sealed, noise)
 
-    def _name(self, exact: Exact[Mapping[str, int]], payment: Payment, threshold: int) -> dict[str, int]:
+    def _name(self, exact: Exact[Mapping[str, int]], payment: Spent, threshold: int) -> dict[str, int]:
         """The labels whose noisy counts exceed the threshold, and these. Sorted: the order in which they occur is private."""
         labels = sorted(exact._sealed)
         counts = np.array([exact._sealed[label] for label in labels], dtype=np.int64)
-        noise = self._noise(payment.line.purpose).gaussian(payment.line.scale, len(labels))
+        noise = self._noise(payment.purpose).gaussian(payment.scale, len(labels))
         noisy = add_noise(counts, noise)
         return {label: count for label, count in zip(labels, noisy.tolist(), strict=True) if count > threshold}
 
-    def _choose(self, exact: Exact[Integers], noise: Integers, payment: Payment, taken: tuple[int, ...]) -> int:
+    def _choose(self, exact: Exact[Integers], noise: Integers, payment: Spent, taken: tuple[int, ...]) -> int:
         """Which candidate has the largest noisy score among those not taken; of equal ones the first."""
         del payment
         if exact._sealed.shape != noise.shape:
@@ -389,19 +389,17 @@ class Gate:
         noisy[list(taken)] = np.iinfo(np.int64).min
         return int(np.argmax(noisy))
 
-    def _pick(self, exact: Exact[Integers], payment: Payment, open_: Array) -> int:
+    def _pick(self, exact: Exact[Integers], payment: Spent, open_: Array) -> int:
         """Which of the open candidates is drawn."""
         if exact._sealed.shape != open_.shape:
             raise InternalError("there are other candidates than were declared: they must follow from public sizes.")
         places = np.flatnonzero(open_)
-        generator = self._generator(f"{payment.line.purpose}, choices")
-        return int(places[largest_with_gumbel(exact._sealed[places], payment.line.scale, generator)])
+        generator = self._generator(f"{payment.purpose}, choices")
+        return int(places[largest_with_gumbel(exact._sealed[places], payment.scale, generator)])
 
-    def _direct(self, exact: Exact[Floats], payment: Payment, t: int) -> Floats:
+    def _direct(self, exact: Exact[Floats], payment: Spent, t: int) -> Floats:
         """Directions drawn for c·Σxxᵀ, c the inverse of the scale."""
-        return private_directions(
-            exact._sealed * float(1 / payment.line.scale), t, self._generator(payment.line.purpose)
-        )
+        return private_directions(exact._sealed * float(1 / payment.scale), t, self._generator(payment.purpose))
 
     def _noise(self, purpose: str) -> IntegerNoise:
         """Who draws integer noise for a purpose; each purpose has a stream of its own."""
@@ -417,31 +415,21 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Payment:
-    """A measurement that was written down and may now draw its noise."""
-
-    line: Spent
-    charge: Charge
-
-
-@dataclass(frozen=True)
 class Joint:
     """Independent noise of one law on several integer statistics, for one charge; they count in steps of 1/steps."""
 
     gate: Gate
-    payment: Payment
-    law: str
+    payment: Spent
     steps: int
 
     def add(self, exact: Exact[Integers], shape: Shape, weight: Fraction | int = 1) -> Measured:
         """One of the statistics, with noise; a weight w in `moves` (√w in ℓ2) divides the variance, or the Laplace scale."""
-        scale = self.payment.line.scale / weight
-        noise = self.gate._noise(self.payment.line.purpose)
-        draw = noise.laplace if self.law == "laplace" else noise.gaussian
-        drawn = draw(scale, shape)
+        scale, laplace = self.payment.scale / weight, self.payment.law == "laplace"
+        noise = self.gate._noise(self.payment.purpose)
+        drawn = (noise.laplace if laplace else noise.gaussian)(scale, shape)
         values = self.gate._release(exact, drawn, self.payment, Fraction(weight))
-        sd = float(np.sqrt(2) * float(scale)) if self.law == "laplace" else float(np.sqrt(float(scale)))
-        return Measured(_in_ones(values, self.steps), sd / self.steps, self.law, self.payment.charge)
+        sd = float(np.sqrt(2) * float(scale)) if laplace else float(np.sqrt(float(scale)))
+        return Measured(_in_ones(values, self.steps), sd / self.steps, self.payment.law, self.payment.charge)
 
 
 @dataclass(frozen=True)
@@ -465,7 +453,7 @@ class MatrixJoint:
     """Matrix Laplace noise on the integers, drawn exactly, for blocks of one matrix."""
 
     gate: Gate
-    payment: Payment
+    payment: Spent
     noise: MatrixNoise
 
     def add(self, exact: Exact[Integers], rows: slice, columns: slice) -> Measured:
@@ -473,7 +461,7 @@ class MatrixJoint:
         values = self.gate._release(exact, self.noise.block(rows, columns), self.payment, WHOLE, (rows, columns))
         steps = self.gate.steps
         sd = self.noise.deviation(rows, columns) / steps
-        return Measured(_in_ones(values, steps), sd, self.payment.line.law, self.payment.charge)
+        return Measured(_in_ones(values, steps), sd, self.payment.law, self.payment.charge)
 
 
 def _in_ones(values: Integers, steps: int) -> Array:

@@ -53,9 +53,8 @@ from covey.core.tables.distance import (
 )
 from covey.core.tables.domain import Domain
 from covey.engines.rows import Then
-from covey.measure.law import Mixture
 from covey.measure.measurement import NOTHING, Measurement
-from covey.measure.query import Every, Factor, Query, ToBins
+from covey.measure.query import Every, Factor, Mixture, Query, ToBins
 from covey.methods.model import KNORM, Ask, Asking, Noise, Part, Setting, Statistic, entries, together
 from covey.privacy.gate import WHOLE, Moves
 
