@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import covey
-from covey.table.sources import write_parquet
+from covey.table.sources import write_rows
 from scale import SIZES, make_table, survey_schema
 
 SCHEMA = survey_schema()
@@ -44,7 +44,7 @@ def compare(spark: Any, path: Path, small: Path, out: Path, draw: int, ways: lis
         return covey.PrivateSynthesizer(1.0, 1e-9, schema=SCHEMA)
 
     def draw_here(fitted: covey.PrivateSynthesizer, way: str) -> None:
-        write_parquet(fitted.draw(min(draw, fitted.n)), out / f"{way}.parquet")
+        write_rows(fitted.draw(min(draw, fitted.n)), out / f"{way}.parquet", parquet=True)
 
     def draw_there(fitted: covey.PrivateSynthesizer, way: str) -> None:
         fitted.sample_spark(spark, min(draw, fitted.n)).write.parquet(str(out / f"{way}.parquet"))

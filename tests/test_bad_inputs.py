@@ -547,7 +547,6 @@ def test_bad_input_08_a_record_that_never_ends(desk, monkeypatch, tail):
     """A table may be of any length; what is held in memory at once may not."""
     monkeypatch.setattr(csvfile, "BLOCK", 1000)
     monkeypatch.setattr(csvfile, "RECORD_LIMIT", 2000)
-    monkeypatch.setitem(open_source.__kwdefaults__, "field_limit", 100)
     desk.table(table_bytes() + tail + (b"x" if tail.endswith(b",") else b"\n") * 10_000)
     desk.refused(desk.release(), 3, "table.csv", "line")
 

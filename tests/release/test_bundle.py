@@ -29,8 +29,9 @@ from covey.release.summary import Seen
 from covey.release.verify import rows_path, verify_bundle
 from covey.synthesizers import Prepared
 from covey.table.codec import Codec, EncodeLog
+from covey.table.columns import Table
 from covey.table.schema import Schema
-from covey.table.sources import Table, joined, read_table
+from covey.table.sources import joined, read_table
 from tests.release.pages import check_page, table_named
 
 pytestmark = [

@@ -12,7 +12,7 @@ from covey.errors import ParameterError
 from covey.table.codec import Codec
 from covey.table.fields import typed
 from covey.table.schema import Field, Schema
-from covey.table.sources import write_csv, write_parquet
+from covey.table.sources import write_rows
 from tests.table.examples import one, rng, some_codes
 
 CODES = [f"{chapter}{i:02d}" for chapter in "ABCDEFGH" for i in range(40)]
@@ -225,8 +225,8 @@ def test_special_values_survive_files(tmp_path, required):
     codes = some_codes(codec, 300, 3)
     columns = codec.decode(codes, rng())
     assert all(series.dtype == pl.String for series in columns.values())
-    write_csv(columns, tmp_path / "t.csv")
-    write_parquet(columns, tmp_path / "t.parquet")
+    write_rows([columns], tmp_path / "t.csv")
+    write_rows([columns], tmp_path / "t.parquet", parquet=True)
     for table in (columns, tmp_path / "t.csv", tmp_path / "t.parquet"):
         assert np.array_equal(codec.encode(table)[0], codes)
         assert Schema(fields).validate(table) == []

@@ -10,7 +10,7 @@ from covey.errors import InputError, ParameterError
 from covey.table.codec import Codec
 from covey.table.frames import FrameForm
 from covey.table.schema import Field, Schema
-from covey.table.sources import read_table, write_csv, write_parquet
+from covey.table.sources import read_table, write_rows
 from tests.table.examples import RULED, SCHEMA, cells, some_codes
 
 FRAMES = {
@@ -82,7 +82,7 @@ def test_labels_are_guarded_in_csv_and_read_back(tmp_path):
     codec = Codec(schema)
     codes = np.array([[j, j, j] for j in range(len(RISKY) + 1)])
     columns = codec.decode(codes, np.random.default_rng(0))
-    write_csv(columns, tmp_path / "out.csv")
+    write_rows([columns], tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
     assert rows[0] == ["'=x", "n", "d"]
@@ -98,8 +98,8 @@ def test_csv_and_parquet_give_back_what_was_written(tmp_path):
     codes = some_codes(codec, 300, 5)
     columns = codec.decode(codes, np.random.default_rng(0))
     expected = codec.encode(columns)[0]
-    write_csv(columns, tmp_path / "t.csv")
-    write_parquet(columns, tmp_path / "t.parquet")
+    write_rows([columns], tmp_path / "t.csv")
+    write_rows([columns], tmp_path / "t.parquet", parquet=True)
     for name in ("t.csv", "t.parquet"):
         table = read_table(tmp_path / name, schema)
         assert np.array_equal(codec.encode(table)[0], expected)
@@ -108,7 +108,7 @@ def test_csv_and_parquet_give_back_what_was_written(tmp_path):
 
 @pytest.mark.parametrize("name", ["a;b", "a|b", "a\tb", "sep=;", "sep=,", 'a";"b', "age"])
 def test_a_single_column_of_any_name_is_read_as_it_was_written(tmp_path, name):
-    write_csv([{name: pl.Series(["x", "y"])}, {name: pl.Series(["z"])}], tmp_path / "t.csv")
+    write_rows([{name: pl.Series(["x", "y"])}, {name: pl.Series(["z"])}], tmp_path / "t.csv")
     assert cells(read_table(tmp_path / "t.csv")) == {name: ["x", "y", "z"]}
 
 
@@ -133,7 +133,7 @@ WRITERS = {
     "polars for Windows": lambda frame, path: frame.write_csv(path, line_terminator="\r\n"),
     "csv": lambda frame, path: _by_csv(frame, path, "\r\n"),
     "csv on Linux": lambda frame, path: _by_csv(frame, path, "\n"),
-    "covey": lambda frame, path: write_csv(frame.to_dict(), path),
+    "covey": lambda frame, path: write_rows([frame.to_dict()], path),
     "parquet": lambda frame, path: frame.write_parquet(path.with_suffix(".parquet")),
     "workbook": lambda frame, path: frame.write_excel(path.with_suffix(".xlsx")),
 }
@@ -171,10 +171,10 @@ def test_a_reader_that_takes_every_carriage_return_for_a_line_end_is_found_out(t
 
 def test_a_single_column_with_missing_cells_has_as_many_lines_as_rows(tmp_path):
     """A line without anything in it is no row to most readers."""
-    write_csv({"a": pl.Series(["x", None, "y"])}, tmp_path / "t.csv")
+    write_rows([{"a": pl.Series(["x", None, "y"])}], tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().splitlines() == ['"a"', '"x"', '""', '"y"']
     with (tmp_path / "t.csv").open(newline="") as file:
         assert [row["a"] for row in csv.DictReader(file)] == ["x", "", "y"]
     assert read_table(tmp_path / "t.csv").rows == 3
-    write_csv({"a": pl.Series([1, 2])}, tmp_path / "t.csv")
+    write_rows([{"a": pl.Series([1, 2])}], tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().splitlines() == ['"a"', "1", "2"]

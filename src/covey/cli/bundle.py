@@ -101,7 +101,7 @@ def sample(  # click passes each option by its name
     from covey.errors import whole_number
     from covey.release.places import SUMS, check_new_file, is_bundle
     from covey.release.verify import described_by
-    from covey.table.sources import write_csv, write_parquet
+    from covey.table.sources import write_rows
 
     m = whole_number(m, "--rows", 1, "It counts the synthetic rows, or persons.")
     seed = None if seed is None else whole_number(seed, "--seed", 0)
@@ -126,7 +126,7 @@ def sample(  # click passes each option by its name
     for place, rows in parts.items():
         unfinished = place.with_name(f".{place.name}.part")
         try:  # there is never a file with a part of the rows
-            (write_parquet if place.suffix == ".parquet" else write_csv)(rows, unfinished)
+            write_rows(rows, unfinished, place.suffix == ".parquet")
             unfinished.replace(place)
         finally:
             unfinished.unlink(missing_ok=True)

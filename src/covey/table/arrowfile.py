@@ -6,8 +6,8 @@ makes reading several times faster than any reader that does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from covey.core.arrays import Array
 from covey.errors import InputError
-from covey.table.columns import SizeBudget, Table, Words, check_cells, match, part_rows, plain
+from covey.table.columns import SizeBudget, Table, Words, bounded, match, part_rows, plain, plainly
 from covey.table.extras import optional
 from covey.table.rules import Domain
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from polars import Series
 
 MANY_WORDS = 1 << 14  # a list of more words than this is spelled out
-Seen = dict[str, tuple[Any, Any]]  # of a column: the list of words that its last part had, and as a polars column
 
 
 class ArrowFile:
@@ -32,25 +31,18 @@ class ArrowFile:
     Args:
         path: the file.
         schema: whose columns are needed; without one all are.
-        field_limit: bytes that a cell may have.
         budget: refuses a file that unfolds to far more than it has.
         groups: of a Parquet file, whatever its name, the row groups to read; without them the whole file, by all processors.
     """
 
     def __init__(
-        self,
-        path: Path,
-        schema: Domain | None,
-        field_limit: int,
-        budget: SizeBudget,
-        groups: Sequence[int] | None = None,
+        self, path: Path, schema: Domain | None, budget: SizeBudget, groups: Sequence[int] | None = None
     ) -> None:
-        self.path, self.field_limit, self._groups = path, field_limit, groups
+        self.path, self.schema, self._groups = path, schema, groups
         named = path.suffix.lower() in (".parquet", ".pq")
         self.origin = "parquet" if named or groups is not None else "arrow"
         self._stream = False
         self.group_rows: tuple[int, ...] = ()  # of a Parquet file: the rows of each of its row groups
-        self._seen: Seen = {}
         with self._guard():
             names, cells = self._look()
             # Encodings repeat values without storing them, so the number of cells is bounded as well.
@@ -73,8 +65,9 @@ class ArrowFile:
         """The needed columns of a batch."""
         with self._guard():
             columns = {name: part.column(j if self._twice else self._names[j]) for name, j in self._places.items()}
-            table = batch_table(columns, len(part), self.origin, self.ignored, self.field_limit, self._seen)
-            return replace(table, twice=self._twice)
+            read = {name: arrow_column(name, values) for name, values in columns.items()}
+        table = Table(read, len(part), self.origin, ignored=self.ignored, twice=self._twice)
+        return plainly(bounded(table), self.schema)
 
     def _look(self) -> tuple[list[str], int]:
         """The names of the columns, and how many cells there are, as far as the file tells."""
@@ -114,41 +107,18 @@ class ArrowFile:
                 batch = file.get_batch(i)
                 yield batch.select(wanted) if wanted else batch
 
-    def _guard(self) -> _Guard:
-        return _Guard(self.path)
-
-
-class _Guard:
-    """What the library cannot read is an InputError."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        broken = (OSError, ValueError, KeyError, optional("polars").exceptions.PolarsError)
-        if isinstance(error, broken) and not isinstance(error, InputError):
+    @contextmanager
+    def _guard(self) -> Iterator[None]:
+        """What the library cannot read is an InputError."""
+        try:
+            yield
+        except InputError:
+            raise
+        except (OSError, ValueError, KeyError, optional("polars").exceptions.PolarsError) as error:
             raise InputError(f"{self.path} is not a file that can be read as a table: {error}.") from None
 
 
-def batch_table(
-    columns: Mapping[str, Any],
-    rows: int,
-    origin: str,
-    ignored: tuple[str, ...],
-    field_limit: int,
-    seen: Seen | None = None,
-) -> Table:
-    """A table of Arrow arrays. `seen` remembers lists of words from part to part, so that each is looked at once."""
-    found = {
-        name: arrow_column(name, values, field_limit, {} if seen is None else seen) for name, values in columns.items()
-    }
-    return Table(found, rows, origin, ignored=ignored)
-
-
-def arrow_column(name: str, values: Any, field_limit: int, seen: Seen) -> Series | Words:
+def arrow_column(name: str, values: Any) -> Series | Words:
     """An Arrow array as a polars column; a dictionary of few words stays one."""
     pl, pa = optional("polars"), optional("pyarrow")
     _check_text(name, values.dictionary if pa.types.is_dictionary(values.type) else values)
@@ -156,28 +126,15 @@ def arrow_column(name: str, values: Any, field_limit: int, seen: Seen) -> Series
         words = values.dictionary
         if pa.types.is_string_view(words.type):  # polars writes its categories so
             words = words.cast(pa.large_string())
-        places, listed = _places(name, values.indices, len(words)), _listed(name, words, field_limit, seen)
-        if listed is not None:
-            return Words(places, listed)
+        places = _places(name, values.indices, len(words))
+        text = pa.types.is_string(words.type) or pa.types.is_large_string(words.type)
+        if text and len(words) <= MANY_WORDS and not words.null_count:
+            return Words(places, pl.Series(name, pl.from_arrow(words), dtype=pl.String))
         values = pa.DictionaryArray.from_arrays(pa.array(places, mask=places < 0), words).cast(words.type)
     elif pa.types.is_timestamp(values.type) and values.type.tz is not None:
         values = values.cast(pa.timestamp(values.type.unit, "UTC"))  # the same instants; polars knows fewer zones
     found: Series = plain(pl.from_arrow(values)).alias(name)
-    check_cells(name, found, field_limit)
     return found
-
-
-def _listed(name: str, words: Any, field_limit: int, seen: Seen) -> Series | None:
-    """The words of a dictionary, if they are text and few. Parts share a list, or have equal ones: the last is remembered."""
-    pl, pa = optional("polars"), optional("pyarrow")
-    if len(words) > MANY_WORDS or not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
-        return None
-    known, listed = seen.get(name, (None, None))
-    if known is None or not words.equals(known):
-        listed = pl.Series(name, pl.from_arrow(words), dtype=pl.String)
-        check_cells(name, listed, field_limit)
-        seen[name] = (words, listed)
-    return None if listed.null_count() else listed
 
 
 def _places(name: str, places: Any, count: int) -> Array:

@@ -9,11 +9,11 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.table.attributes import ColumnLog, Grid
-from covey.table.columns import as_text, iso, spelled, unguarded
+from covey.table.columns import as_text, iso, spelled, spellings, unguarded
 from covey.table.extras import optional
 from covey.table.fields import Field
 from covey.table.repair import RuleBook
-from covey.table.sources import read_table, spelling_in
+from covey.table.sources import read_table
 
 if TYPE_CHECKING:
     from polars import Series
@@ -71,12 +71,11 @@ def _dtype(field: Field) -> Any:
 
 def problems(book: RuleBook, table: Any) -> list[str]:
     """What a table breaks of the schema, field by field and rule by rule."""
-    known, fields = book.domain.names, {field.name: field for field in book.domain.fields}
+    known = book.domain.names
     table = read_table(table, dialect=book.domain.dialect)
     columns = {name if name in known else unguarded(name): series for name, series in table.columns.items()}
-    for name in [] if table.plain else columns:
-        if name in fields:
-            columns[name] = spelled(columns[name], spelling_in(fields[name], table.origin))
+    written = {} if table.plain else spellings(book.domain, table.origin)
+    columns |= {name: spelled(columns[name], own) for name, own in written.items() if name in columns}
     absent = [f"column {name!r} is missing" for name in known if name not in columns]
     if absent:
         return absent

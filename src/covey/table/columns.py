@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as entry
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -259,10 +259,28 @@ def _is_hole(value: Any) -> bool:
         return not hasattr(value, "__len__")
 
 
-def check_cells(name: str, series: Series, limit: int) -> None:
-    """Refuse a column with a cell beyond the limit."""
-    if series.dtype == optional("polars").String and bool((series.str.len_bytes() > limit).any()):
-        raise InputError(f"column {name!r} has a cell of more than {limit} bytes, the limit. Shorten it.")
+def bounded(table: Table) -> Table:
+    """The table, or a refusal of one with a cell beyond the limit."""
+    for name, column in table.columns.items():
+        words = column.words if isinstance(column, Words) else column
+        if words.dtype == optional("polars").String and bool((words.str.len_bytes() > FIELD_LIMIT).any()):
+            raise InputError(f"column {name!r} has a cell of more than {FIELD_LIMIT} bytes, the limit. Shorten it.")
+    return table
+
+
+def spellings(schema: Domain | None, origin: str) -> dict[str, Spelling]:
+    """How fields are spelled in this kind of source: the reader of a workbook writes its numbers with a decimal point."""
+    found = {field.name: field.spelling for field in ([] if schema is None else schema.fields)}
+    if origin == "workbook":
+        found = {name: Spelling(date_format=spelling.date_format) for name, spelling in found.items()}
+    return {name: spelling for name, spelling in found.items() if not spelling.is_plain}
+
+
+def plainly(table: Table, schema: Domain | None) -> Table:
+    """A table whose text is turned into plain spelling, as the schema says of each field."""
+    own = spellings(schema, table.origin)
+    columns = {n: spelled(c, own[n]) if n in own else c for n, c in table.columns.items()}
+    return replace(table, columns=columns, plain=schema is not None)
 
 
 def as_text(series: Series) -> Series:

@@ -21,7 +21,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 from covey.errors import InputError
-from covey.table.columns import SizeBudget, Table, check_cells, match
+from covey.table.columns import SizeBudget, Table, bounded, match, plainly
 from covey.table.dialects import PLAIN, SEPARATORS, Dialect, check_encoding
 from covey.table.extras import optional
 from covey.table.rules import Domain
@@ -316,11 +316,9 @@ class CsvFile:
 
     origin = "csv"
 
-    def __init__(
-        self, path: Path, schema: Domain | None, dialect: Dialect, field_limit: int, budget: SizeBudget
-    ) -> None:
+    def __init__(self, path: Path, schema: Domain | None, dialect: Dialect, budget: SizeBudget) -> None:
         dialect = dialect.over(PLAIN)
-        self.path, self.field_limit = path, field_limit
+        self.path, self.schema = path, schema
         self.separator, self.line = dialect.separator or ",", 1 + (dialect.skip_rows or 0)
         self.text = TextFile(path, dialect.encoding or "utf-8", dialect.skip_rows or 0, budget)
         self.names = self._header()
@@ -384,10 +382,8 @@ class CsvFile:
         columns = {name: frame[slots[j]].alias(name) for name, j in self._places.items()}
         if self.text.swapped:
             columns = {name: series.str.replace_all("\r", "\n", literal=True) for name, series in columns.items()}
-        if shape.longest > self.field_limit:
-            for name, series in columns.items():
-                check_cells(name, series, self.field_limit)
-        return Table(columns, shape.records, self.origin, shape.short, shape.long, self.ignored, self.twice)
+        counts = shape.records, self.origin, shape.short, shape.long
+        return plainly(bounded(Table(columns, *counts, self.ignored, self.twice)), self.schema)
 
     def _header(self) -> list[str]:
         pending = b""
@@ -417,7 +413,7 @@ class CsvFile:
 
     def _refuse_endless(self, pending: bytes, line: int) -> None:
         """Refuse a record that never ends: an open quote, or a cell beyond every limit."""
-        if len(pending) > max(RECORD_LIMIT, 4 * self.field_limit):
+        if len(pending) > RECORD_LIMIT:
             width = len(getattr(self, "names", ()))
             scan(pending, width, ord(self.separator), str(self.path), line)  # names the line of an open quote
             raise InputError(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from covey.errors import InputError, ParameterError
-from covey.table.columns import FIELD_LIMIT, Table, check_cells, match, part_rows
+from covey.table.columns import Table, bounded, match, part_rows
 from covey.table.extras import optional
 from covey.table.rules import Domain
 
@@ -168,8 +168,8 @@ def redacted(text: str) -> str:
 class DatabaseTable:
     """The needed columns of a table or query, as record batches."""
 
-    def __init__(self, database: Database, schema: Domain | None, field_limit: int = FIELD_LIMIT) -> None:
-        self.origin, self.field_limit = database.origin, field_limit
+    def __init__(self, database: Database, schema: Domain | None) -> None:
+        self.origin = database.origin
         self._database = database
         self._connection = self._connect()
         weakref.finalize(self, _close, self._connection)
@@ -206,9 +206,7 @@ class DatabaseTable:
         """The needed columns of a batch."""
         with self._guard():
             columns = {name: self._column(name, part.column(at)) for at, name in enumerate(self._places)}
-        for name, values in columns.items():
-            check_cells(name, values, self.field_limit)
-        return Table(columns, len(part), self.origin, ignored=self.ignored)
+        return bounded(Table(columns, len(part), self.origin, ignored=self.ignored))
 
     def _connect(self) -> Any:
         """A connection inside a read-only transaction that keeps its snapshot."""

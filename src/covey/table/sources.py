@@ -17,26 +17,26 @@ from typing import TYPE_CHECKING, Any, Protocol
 from covey.errors import InputError, ParameterError
 from covey.table.arrowfile import ArrowFile
 from covey.table.columns import (
-    FIELD_LIMIT,
     SizeBudget,
     Table,
     as_series,
+    bounded,
     cell_by_cell,
-    check_cells,
     guarded,
     made,
     match,
     pandas_series,
     part_rows,
     plain,
+    plainly,
     spelled,
-    unguarded,
+    spellings,
 )
 from covey.table.csvfile import CsvFile
 from covey.table.databases import Database, DatabaseTable, is_database
 from covey.table.dialects import Dialect, Spelling, check_encoding
 from covey.table.extras import optional
-from covey.table.fields import GUARDED, Field
+from covey.table.fields import GUARDED
 from covey.table.frames import FrameForm, remember
 from covey.table.rules import Domain
 from covey.table.workbook import SUFFIXES as WORKBOOK_SUFFIXES
@@ -44,21 +44,6 @@ from covey.table.workbook import Workbook
 
 if TYPE_CHECKING:
     from polars import Series
-
-__all__ = [
-    "ColumnValues",
-    "Source",
-    "Table",
-    "check_encoding",
-    "form_of",
-    "guarded",
-    "joined",
-    "open_source",
-    "read_table",
-    "unguarded",
-    "write_csv",
-    "write_parquet",
-]
 
 ColumnValues = Mapping[str, Any]  # values by column: polars Series, arrays or lists
 
@@ -86,7 +71,6 @@ def open_source(
     encoding: str | None = None,
     *,
     dialect: Dialect | None = None,
-    field_limit: int = FIELD_LIMIT,
     size_limit: int = SIZE_LIMIT,
 ) -> Source:
     """A file, a database, a frame or a mapping of columns as a source; with a schema only its columns, matched by name.
@@ -100,57 +84,19 @@ def open_source(
     if isinstance(source, Database):
         if source.path is not None:
             existing(source.path)
-        return DatabaseTable(source, schema, field_limit)
+        return DatabaseTable(source, schema)
     if is_database(source):
         raise ParameterError("a database holds many tables: give covey.Database(url, table=…) or query=….")
     if isinstance(source, str | Path):
         path = existing(Path(source))
         budget = SizeBudget(path, size_limit)
         if path.suffix.lower() in ARROW_SUFFIXES:
-            return Plainly(ArrowFile(path, schema, field_limit, budget), schema)
+            return ArrowFile(path, schema, budget)
         if path.suffix.lower() in WORKBOOK_SUFFIXES:
-            return Plainly(Workbook(path, schema, dialect, field_limit, budget), schema)
-        return Plainly(CsvFile(path, schema, dialect, field_limit, budget), schema)
+            return Workbook(path, schema, dialect, budget)
+        return CsvFile(path, schema, dialect, budget)
     table = _choose_again(source, schema) if isinstance(source, Table) else _read_frame(source, schema)
-    for name, series in table.columns.items():
-        check_cells(name, series, field_limit)
-    return FrameParts(table)
-
-
-class Plainly:
-    """A file whose text is turned into plain spelling, as the schema says of each field."""
-
-    def __init__(self, source: Source, schema: Domain | None) -> None:
-        self.source, self.origin, self._known = source, source.origin, schema is not None
-        self._spellings = _spellings(schema, source.origin)
-
-    def parts(self) -> Iterator[Any]:
-        """The parts of the file."""
-        return self.source.parts()
-
-    def table(self, part: Any) -> Table:
-        """The columns of one part."""
-        return _plain_table(self.source.table(part), self._spellings, self._known)
-
-
-def spelling_in(field: Field, origin: str) -> Spelling:
-    """How a field is spelled in this kind of source: the reader of a workbook writes its numbers with a decimal point."""
-    return Spelling(date_format=field.spelling.date_format) if origin == "workbook" else field.spelling
-
-
-def plainly(table: Table, schema: Domain) -> Table:
-    """A table whose text is turned into plain spelling, as the schema says of each field."""
-    return _plain_table(table, _spellings(schema, table.origin), known=True)
-
-
-def _spellings(schema: Domain | None, origin: str) -> dict[str, Spelling]:
-    found = {} if schema is None else {field.name: spelling_in(field, origin) for field in schema.fields}
-    return {name: spelling for name, spelling in found.items() if not spelling.is_plain}
-
-
-def _plain_table(table: Table, spellings: Mapping[str, Spelling], known: bool) -> Table:
-    columns = {n: spelled(c, spellings[n]) if n in spellings else c for n, c in table.columns.items()}
-    return replace(table, columns=columns, plain=known)
+    return FrameParts(bounded(table))
 
 
 class FrameParts:
@@ -182,22 +128,14 @@ def form_of(source: Source) -> FrameForm:
     return source.form if isinstance(source, FrameParts) else FrameForm(source.origin)
 
 
-def read_table(
-    source: Any,
-    schema: Domain | None = None,
-    encoding: str | None = None,
-    *,
-    dialect: Dialect | None = None,
-    field_limit: int = FIELD_LIMIT,
-    size_limit: int = SIZE_LIMIT,
-) -> Table:
-    """The whole table in memory; with a schema only its columns, matched by name."""
-    opened = open_source(source, schema, encoding, dialect=dialect, field_limit=field_limit, size_limit=size_limit)
+def read_table(source: Any, schema: Domain | None = None, encoding: str | None = None, **options: Any) -> Table:
+    """The whole table in memory; with a schema only its columns, matched by name. Options are those of `open_source`."""
+    opened = open_source(source, schema, encoding, **options)
     if isinstance(opened, FrameParts):
         table = opened.whole
     else:
         with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-            table = _joined(list(pool.map(opened.table, opened.parts())), opened.origin)
+            table = _joined(list(pool.map(opened.table, opened.parts())))
     if not table.rows:
         raise no_rows()
     return table
@@ -208,7 +146,7 @@ def no_rows() -> InputError:
     return InputError("the table has a header and no rows. There is nothing to synthesize.")
 
 
-def _joined(tables: list[Table], origin: str) -> Table:
+def _joined(tables: list[Table]) -> Table:
     if not tables:
         raise no_rows()
     pl = optional("polars")
@@ -216,38 +154,20 @@ def _joined(tables: list[Table], origin: str) -> Table:
     for name in tables[0].columns:
         series = [cell_by_cell(table.columns[name]).alias(name) for table in tables]
         columns[name] = pl.concat(series, rechunk=True) if len(series) > 1 else series[0]
-    return Table(
-        columns,
-        sum(table.rows for table in tables),
-        origin,
-        sum(table.short_rows for table in tables),
-        sum(table.long_rows for table in tables),
-        tables[0].ignored,
-        tables[0].twice,
-        tables[0].plain,
-    )
+    counts = {word: sum(getattr(table, word) for table in tables) for word in ("rows", "short_rows", "long_rows")}
+    return replace(tables[0], columns=columns, **counts)
 
 
-def write_csv(parts: ColumnValues | Iterable[ColumnValues], path: str | Path) -> None:
-    """Write columns, or parts of them one after the other, as CSV.
-
-    Text that a spreadsheet would run as a formula gets an apostrophe in front.
-    """
-    with writing_csv(path) as add:
-        for columns in _parts(parts):
-            add(columns)
-
-
-def write_parquet(parts: ColumnValues | Iterable[ColumnValues], path: str | Path) -> None:
-    """Write columns, or parts of them one after the other, as Parquet."""
-    with writing_parquet(path) as add:
-        for columns in _parts(parts):
+def write_rows(parts: Iterable[ColumnValues], path: Path, parquet: bool = False) -> None:
+    """Write parts of columns, one after the other, as CSV or Parquet."""
+    with (writing_parquet if parquet else writing_csv)(path) as add:
+        for columns in parts:
             add(columns)
 
 
 @contextmanager
 def writing_csv(path: str | Path) -> Iterator[Callable[[ColumnValues], None]]:
-    """Adds parts to a CSV file."""
+    """Adds parts to a CSV file. Text that a spreadsheet would run as a formula gets an apostrophe in front."""
     with Path(path).open("wb") as file:
 
         def add(columns: ColumnValues) -> None:
@@ -292,10 +212,6 @@ def joined(parts: Iterable[ColumnValues]) -> ColumnValues:
     if len(listed) == 1:
         return listed[0]
     return {name: pl.concat([made(name, part[name]) for part in listed]) for name in listed[0]}
-
-
-def _parts(parts: ColumnValues | Iterable[ColumnValues]) -> Iterable[ColumnValues]:
-    return [parts] if isinstance(parts, Mapping) else parts
 
 
 def _guarded_frame(columns: ColumnValues) -> Any:
@@ -344,9 +260,9 @@ def _origin(frame: Any) -> str:
 
 def _read_frame(frame: Any, schema: Domain | None) -> Table:
     origin = _origin(frame)
-    spellings, usual = _spellings(schema, origin), Spelling()
+    written, usual = spellings(schema, origin), Spelling()
     if origin == "columns":
-        read = {str(name): as_series(str(name), v, spellings.get(str(name), usual)) for name, v in frame.items()}
+        read = {str(name): as_series(str(name), v, written.get(str(name), usual)) for name, v in frame.items()}
         columns, ignored = _choose(read, schema)
         lengths = {len(series) for series in columns.values()}
         if len(lengths) > 1:
@@ -361,7 +277,7 @@ def _read_frame(frame: Any, schema: Domain | None) -> Table:
     columns, types = {}, {}
     for name, j in sorted(places.items(), key=lambda place: place[1]):
         column = wide.get_column(wide.columns[j])
-        spelling = spellings.get(name, usual)
+        spelling = written.get(name, usual)
         native = column.to_native()
         types[name] = remember(origin, native.type if origin == "pyarrow" else native.dtype)
         own = pandas_series(name, native, spelling) if origin == "pandas" else None
@@ -376,7 +292,7 @@ def _choose_again(table: Table, schema: Domain | None) -> Table:
     read = {name: cell_by_cell(values).alias(name) for name, values in table.columns.items()}
     columns, ignored = _choose(read, schema)
     chosen = replace(table, columns=columns, ignored=table.ignored + ignored)
-    return chosen if table.plain else _plain_table(chosen, _spellings(schema, table.origin), schema is not None)
+    return chosen if table.plain else plainly(chosen, schema)
 
 
 def _choose(columns: dict[str, Series], schema: Domain | None) -> tuple[dict[str, Series], tuple[str, ...]]:

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from covey.errors import CHANGED, InputError, ParameterError
-from covey.table.arrowfile import ArrowFile, batch_table
+from covey.table.arrowfile import ArrowFile, arrow_column
 from covey.table.attributes import Labels
 from covey.table.codec import Codec, EncodeLog
-from covey.table.columns import FIELD_LIMIT, SizeBudget, Table, made, match
+from covey.table.columns import SizeBudget, Table, bounded, made, match, plainly
 from covey.table.extras import optional
 from covey.table.provisional import Provisional
 from covey.table.rules import Domain
 from covey.table.schema import Schema
-from covey.table.sources import SIZE_LIMIT, Plainly, existing, no_rows, plainly
+from covey.table.sources import SIZE_LIMIT, existing, no_rows
 
 if TYPE_CHECKING:
     from polars import Series
@@ -85,9 +85,8 @@ class Piece:
         source = _open(self.path, schema, self.groups)
         if source.group_rows != self.rows:
             raise InputError(CHANGED)
-        read = Plainly(source, schema)
-        for part in read.parts():
-            yield read.table(part)
+        for part in source.parts():
+            yield source.table(part)
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ def _shared_out(files: Sequence[ArrowFile], rows: int) -> tuple[tuple[Piece, ...
 
 
 def _open(file: Path, schema: Domain, groups: Sequence[int]) -> ArrowFile:
-    return ArrowFile(file, schema, FIELD_LIMIT, SizeBudget(existing(file), SIZE_LIMIT), groups)
+    return ArrowFile(file, schema, SizeBudget(existing(file), SIZE_LIMIT), groups)
 
 
 def _passed_over(name: str) -> bool:
@@ -198,9 +197,9 @@ class BatchEncoder:
         """The codes of a batch, and the private log."""
         try:
             arrays = zip(self.codec.names, batch.columns, strict=True)
-            columns = {name: self._with_words(name, values) for name, values in arrays}
-            read = batch_table(columns, len(batch), KIND, self.ignored, FIELD_LIMIT)
-            table = plainly(read, self.codec.schema)
+            columns = {name: arrow_column(name, self._with_words(name, values)) for name, values in arrays}
+            read = Table(columns, len(batch), KIND, ignored=self.ignored)
+            table = plainly(bounded(read), self.codec.schema)
         except (ValueError, NotImplementedError, optional("polars").exceptions.PolarsError) as error:
             if isinstance(error, InputError):
                 raise

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import InputError
-from covey.table.columns import SizeBudget, Table, check_cells, match, part_rows
+from covey.table.columns import SizeBudget, Table, bounded, match, part_rows, plainly
 from covey.table.dialects import Dialect
 from covey.table.extras import optional
 from covey.table.rules import Domain
@@ -30,10 +30,8 @@ class Workbook:
 
     origin = "workbook"
 
-    def __init__(
-        self, path: Path, schema: Domain | None, dialect: Dialect, field_limit: int, budget: SizeBudget
-    ) -> None:
-        self.field_limit = field_limit
+    def __init__(self, path: Path, schema: Domain | None, dialect: Dialect, budget: SizeBudget) -> None:
+        self.schema = schema
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as packed:
                 budget.check(sum(part.file_size for part in packed.infolist()))
@@ -56,9 +54,8 @@ class Workbook:
         """The needed columns of a slice, as text."""
         rows = self._rows.slice(part, part_rows(self._rows.width))
         columns = {name: rows.to_series(j).alias(name) for name, j in self._places.items()}
-        for name, series in columns.items():
-            check_cells(name, series, self.field_limit)
-        return Table(columns, rows.height, self.origin, ignored=self.ignored, twice=self.twice)
+        table = Table(columns, rows.height, self.origin, ignored=self.ignored, twice=self.twice)
+        return plainly(bounded(table), self.schema)
 
 
 def first_rows(path: Path, sheet: str | None, rows: int) -> list[list[str | None]]:

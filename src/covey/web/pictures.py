@@ -14,10 +14,12 @@ import numpy as np
 from covey.core.arrays import Floats
 from covey.table.attributes import Grid
 from covey.table.column_drafts import present
-from covey.table.columns import spelled
+from covey.table.columns import spelled, spellings
+from covey.table.dialects import Spelling
 from covey.table.fields import ORDERED_TYPES, Field
+from covey.table.rules import Domain
 from covey.table.schema import Schema
-from covey.table.sources import read_table, spelling_in
+from covey.table.sources import read_table
 
 BARS = 30  # as many as can be told apart in a picture the width of a thumb
 MOST_LABELS = 20  # bars of categories, the most frequent first
@@ -59,9 +61,10 @@ def pictures(path: Path, schema: Schema, fields: Sequence[Field]) -> dict[str, P
     table, missing = read_table(path, dialect=schema.dialect), schema.missing_values
     out = {}
     kept = table.rows * len(fields) <= KEPT
+    written = spellings(Domain(tuple(fields)), table.origin)
     for field in fields:
         if field.name in table.columns:
-            series = spelled(table.columns[field.name], spelling_in(field, table.origin))
+            series = spelled(table.columns[field.name], written.get(field.name, Spelling()))
             drawn = _picture(series, field, missing)
             out[field.name] = drawn if kept else replace(drawn, values=None, labels=None)
     return out
