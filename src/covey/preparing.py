@@ -37,12 +37,12 @@ from covey.reading import Prepared, Reader, TableRead
 from covey.table import metadata
 from covey.table.codec import Codec, EncodeLog
 from covey.table.column_drafts import CALLED, Note
+from covey.table.columns import named
 from covey.table.databases import Database
 from covey.table.description import Description, persons_beside, require_one_branch
 from covey.table.dialects import Dialect
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
-from covey.table.persons import named, without
 from covey.table.resources import BARE, LONGEST, MOST_EVENTS, Parent, Resource
 from covey.table.rules import Rule
 from covey.table.schema import Schema
@@ -285,7 +285,7 @@ def check(tables: Any, described: Schema | Description, person: str | None = Non
     whole = Description.of(described)
     if person is not None and whole.schema is not None:
         [unit] = whole.tables
-        whole = replace(whole, tables=(replace(unit, schema=without(unit.schema, person)),))
+        whole = replace(whole, tables=(replace(unit, schema=unit.schema.without(person)),))
     return fit_of(Reader(whole, "cells", person=person).prepare(tables))
 
 

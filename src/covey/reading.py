@@ -29,11 +29,10 @@ from covey.engines.persons import Keyring, Keys, PersonRows, new_keyring
 from covey.engines.spark import SparkPersonRows, SparkRows, spark_errors, task_numbers
 from covey.errors import CHANGED, InputError, InternalError, ParameterError
 from covey.table.codec import Codec, Coding, EncodeLog
-from covey.table.columns import Table, match
+from covey.table.columns import Table, match, named
 from covey.table.databases import Database
 from covey.table.description import Description
 from covey.table.frames import FrameForm, NumberFrame, frame_origin, numbers_of
-from covey.table.persons import beside, named
 from covey.table.provisional import Provisional
 from covey.table.resources import Resource
 from covey.table.schema import Schema
@@ -168,7 +167,7 @@ class Reader:
         if is_spark(table) or isinstance(table, SparkParquet):
             there = self._on_executors(table)
             return read(there, there.n, FrameForm("spark"))
-        source, encode = open_source(table, beside(codec.schema, person), encoding), self._encode
+        source, encode = open_source(table, codec.schema.beside(person), encoding), self._encode
         if person is not None:
             rows = self._of_persons(source, person)
             return read(rows, rows.read, form_of(source), rows.nobodys)
@@ -218,7 +217,7 @@ class Reader:
         """Records of a Spark frame, or of files that Spark's executors read themselves."""
         codec, encode, schema = self.codec, self._encode, self.codec.schema
         if not isinstance(table, SparkParquet):
-            columns, ignored = needed_columns(table, beside(schema, self.person))
+            columns, ignored = needed_columns(table, schema.beside(self.person))
             batches = BatchEncoder(codec, encode, ignored)
             if self.person is None:
                 return SparkRows(columns, batches, self._width, self.kernels)
@@ -303,7 +302,7 @@ class _Keyed:
 
 def _read_keyed(table: Any, part: Resource, ring: Keyring, order: str | None = None) -> _Keyed:
     """One table of several, in parts."""
-    codec, wanted = Codec(part.schema), beside(part.schema, part.link)
+    codec, wanted = Codec(part.schema), part.schema.beside(part.link)
     source = open_source(_collected(table, wanted) if is_spark(table) else table, wanted)
 
     def one(piece: Any) -> tuple[Array, Keys, Array, EncodeLog]:

@@ -61,7 +61,6 @@ from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
-from covey.table.persons import without
 from covey.table.schema import LEARN
 
 __all__ = ["Description", "Drafted", "Fit", "check", "draft", "evaluate", "imported", "plan"]  # from elsewhere
@@ -312,7 +311,7 @@ def public_description(found: Description, order: PrivateOrder) -> Description:
         schema = schema.only(order.columns).focus(*order.important, target=order.target, triples=order.triples)
         schema = schema.to_learn(dialect=order.dialect) if order.learn else schema
         schema = replace(schema, relations=LEARN) if order.learn_relations else schema
-        schema = schema if order.person is None else without(schema, order.person)
+        schema = schema if order.person is None else schema.without(order.person)
         found = replace(found, tables=(replace(found.unit, schema=schema),))
     else:
         found = found.focus(*order.important, target=order.target)

@@ -27,7 +27,7 @@ from covey.engines.persons import PersonCounts, classes, new_keyring, remainders
 from covey.errors import InputError, InternalError, ParameterError
 from covey.reading import Reader
 from covey.table.codec import Codec
-from covey.table.persons import named
+from covey.table.columns import named
 from covey.table.schema import AtMost, Field, Schema
 from tests.test_tree import PACKAGE, clinic
 

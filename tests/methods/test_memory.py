@@ -19,7 +19,6 @@ from covey.privacy.ledger import Ledger
 from covey.release.looks import distributions
 from covey.release.summary import MOST_LABELS, describe
 from covey.table.codec import Codec
-from covey.table.persons import without
 from covey.table.schema import Field, Schema
 from covey.workflow import PrivateOrder, plan, release
 
@@ -32,7 +31,7 @@ SIZES = [*map(Category, (2, 9, 40, 3000)), NumberGrid(10**6), NumberGrid(50)]
 
 def estimate(name):
     case = CASES[name]
-    schema = without(schema_of(case), "person") if case.persons else schema_of(case)
+    schema = schema_of(case).without("person") if case.persons else schema_of(case)
     budget = make_budget(case.epsilon, Fraction(case.delta), persons=case.persons)
     return release_memory(expected_attributes(schema), case.counted, budget) / 2**30
 

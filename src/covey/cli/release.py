@@ -39,7 +39,6 @@ def plan(  # click passes each option by its name
     **said: Any,
 ) -> None:
     """Predict accuracy, time and memory from public sizes alone. Opens no data."""
-    from covey.table.persons import without
     from covey.workflow import Description, not_taken
     from covey.workflow import plan as predicted
 
@@ -66,7 +65,7 @@ def plan(  # click passes each option by its name
         schema = described.schema.only(said["columns"]).focus(
             *said["important"], target=said["target"], triples=said["triples"]
         )
-        described = Description.of(schema if said["person"] is None else without(schema, said["person"]))
+        described = Description.of(schema if said["person"] is None else schema.without(said["person"]))
     else:
         described = described.focus(*said["important"], target=said["target"])
     unit: Any = said["rows_per_person"] if persons is None else "all"

@@ -301,7 +301,7 @@ def spark_errors() -> Iterator[None]:
 
 
 def _with_names(frame: Any, missing: Sequence[str]) -> Any:
-    """The frame with its last column as the name of a person, null for nobody (the rule of `table.persons`)."""
+    """The frame with its last column as the name of a person, null for nobody (the rule of `table.columns.named`)."""
     from pyspark.sql import functions as F
 
     *others, last = frame.columns

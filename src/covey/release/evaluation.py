@@ -24,8 +24,8 @@ from covey.release.numbers import number_figures, quantile_tables
 from covey.release.summary import every_so_many
 from covey.release.verify import promised, rows_path, verify_bundle
 from covey.table.codec import Codec
+from covey.table.columns import named
 from covey.table.dialects import Dialect
-from covey.table.persons import beside, named
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 
@@ -88,7 +88,7 @@ def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: st
             "this bundle counts persons, not rows. Give ", "person", ", the column that identifies the person."
         )
     written = schema if dialect is None else schema.read_as(dialect)
-    read = read_table(table, beside(written, person))
+    read = read_table(table, written.beside(person))
     reader = Codec(written)
     true, _ = reader.encode(read, "cells")
     changes = Changes.of(reader, read, true, binned="group_size" not in facts)

@@ -66,7 +66,6 @@ from covey.release.prior import checked_prior, read_prior
 from covey.release.verify import bundle_digest, tables_of
 from covey.synthesizers.base import NOT_FITTED, Synthesizer, check_domain
 from covey.table.description import Description
-from covey.table.persons import without
 from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.version import __version__
@@ -556,7 +555,7 @@ def _synthesized(schema: Any, person: str | None) -> Any:
         return own
     if not isinstance(own, Schema):
         raise ParameterError("person names a column of a table, so it needs schema=….")
-    own = without(own, person)
+    own = own.without(person)
     if own.learns:
         raise ParameterError("limits and categories cannot be learned by person. Declare them, or leave out person.")
     return own

@@ -14,7 +14,6 @@ from covey.errors import ParameterError, whole_number
 from covey.table.dialects import Dialect
 from covey.table.document import refuse_unknown, spelt_like
 from covey.table.fields import ORDERED_TYPES, Field
-from covey.table.persons import without
 from covey.table.schema import Schema
 
 # What stands for the attributes of persons who have none: a column that is neither read, measured nor written.
@@ -136,7 +135,7 @@ class Resource:
     def written(self) -> Schema:
         """What is synthesized of it: without an order column that is written anew."""
         own = self.parent
-        return without(self.schema, own.order) if own is not None and own.numbered and own.order else self.schema
+        return self.schema.without(own.order) if own is not None and own.numbered and own.order else self.schema
 
     @cached_property
     def measured(self) -> Schema:

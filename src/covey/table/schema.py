@@ -163,6 +163,24 @@ class Schema(Domain):
         fields = tuple(field for field in self.fields if field.name in chosen or not chosen)
         return replace(self, fields=fields, drafted=self.drafted and not all(field.confirmed for field in fields))
 
+    def without(self, person: str) -> Schema:
+        """The schema without the column that says whose a row is, which is never synthesized."""
+        if not isinstance(person, str) or not person.strip():
+            raise ParameterError(f"person must name the column that identifies the person, got {person!r}.")
+        if person not in self.names:
+            return self
+        if any(person in rule.fields for rule in self.rules):
+            raise ParameterError(
+                f"a rule of the schema uses {person!r}, the column that identifies the person. Remove the rule."
+            )
+        if len(self.fields) == 1:
+            raise ParameterError(f"the schema has no column besides {person!r}, which identifies the person.")
+        return self.only([name for name in self.names if name != person])
+
+    def beside(self, person: str | None) -> Schema:
+        """What readers need to know to bring these columns and the one of persons, of which nothing is declared."""
+        return self if person is None else replace(self, fields=(*self.fields, Field(person, "string", learn=True)))
+
     def focus(self, *groups: str | Sequence[str], target: str | None = None, triples: int | None = None) -> Schema:
         """The schema with these columns, and pairs of columns, as the important ones: they get more of a release's budget.
 
