@@ -1,7 +1,7 @@
 """CSV in blocks: a file of any length, read with bounded memory.
 
 CSV has a header line and double quotes (RFC 4180), and a comma, semicolon, tab or pipe between cells. The header decides what
-ends a line (see `covey.table.csvfile`). Every line behind it is a record, blank ones too: a record with too few cells has
+ends a line (see `TextFile`). Every line behind it is a record, blank ones too: a record with too few cells has
 missing ones, surplus cells are ignored. What cannot be read as a table at all is an InputError.
 """
 
@@ -13,7 +13,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
@@ -42,8 +42,6 @@ _NO_TEXT = {  # how files start that are often taken for text
     b"\x28\xb5\x2f\xfd": "compressed by zstd: let its name end in .zst",
 }
 
-Decoder = Callable[[bytes, bool, int], bytes]
-
 CHUNK = 2**18  # bytes that fit the processor's cache
 _QUOTE, _LINE = 34, 10
 
@@ -52,11 +50,17 @@ RECORD_LIMIT = 2**26  # bytes of one record
 
 
 class TextFile:
-    """A text file, perhaps packed, as pieces of UTF-8 in which every line ends with a line feed."""
+    """A text file, perhaps packed, as pieces of UTF-8 in which every line ends with a line feed.
+
+    Where the header ends with a line feed, with or without a carriage return before it, so does every line; a carriage return
+    elsewhere is part of its cell, for one person's cell must not become two records. Where the header ends with a carriage
+    return alone (files of old Macintoshes), so does every line, and a line feed elsewhere is part of its cell.
+    """
 
     def __init__(self, path: Path, encoding: str, skip_rows: int, budget: SizeBudget) -> None:
         self.path, self.skip_rows, self.budget = path, skip_rows, budget
         self.encoding, self._declared = check_encoding(encoding), encoding
+        self.is_utf8 = self.encoding in ("utf-8", "utf-8-sig")
         self._mac: bool | None = None  # whether carriage returns end lines; the header tells
 
     @property
@@ -113,24 +117,34 @@ class TextFile:
                 yield pending, last
 
     def _decoded(self, block: int) -> Iterator[tuple[bytes, bool]]:
-        text, start, line = self._decoder(), True, 1
+        """The text in UTF-8. Nothing is guessed: the encoding is what was declared."""
+        decoder, start, line = codecs.getincrementaldecoder(self.encoding)(), True, 1
         for place, (raw, last) in enumerate(self.raw(block)):
             if place == 0:
                 self._refuse_foreign(raw)
-            piece = text(raw, last, line)
+            try:
+                plain = self.is_utf8 and raw.isascii() and not decoder.getstate()[0]
+                piece = raw if plain else decoder.decode(raw, last).encode()
+            except (UnicodeError, TypeError) as error:
+                if self.is_utf8 and isinstance(error, UnicodeDecodeError):
+                    line += error.object.count(b"\n", 0, error.start)
+                    raise InputError(f"{self.path} is not UTF-8, line {line}. {declare('windows-1252')}") from None
+                raise InputError(f"{self.path} is not {self._declared}: {error}.") from None
             if start and piece:
                 piece, start = piece.removeprefix(codecs.BOM_UTF8), False
             line += piece.count(b"\n")
             yield piece, last
 
     def _refuse_foreign(self, raw: bytes) -> None:
-        """Refuse a file that starts like no text, or like UTF-8 where another encoding is declared."""
+        """Refuse a file that starts like no text, or like text in another encoding than the declared one."""
         for mark, words in _NO_TEXT.items():
             if raw.startswith(mark):
                 way_out = "" if "name end" in words else " Save the table as .xlsx, CSV or Parquet."
                 raise InputError(f"{self.path} is {words}, not text.{way_out}")
+        if self.is_utf8 and raw.removeprefix(codecs.BOM_UTF8).startswith(_FOREIGN_MARKS):
+            raise InputError(f"{self.path} starts like UTF-16 or UTF-32, not UTF-8. {declare('utf-16')}")
         wide = self.encoding.startswith(("utf-16", "utf-32"))  # there these bytes are letters
-        if raw.startswith(codecs.BOM_UTF8) and not wide and self.encoding not in ("utf-8", "utf-8-sig"):
+        if raw.startswith(codecs.BOM_UTF8) and not wide and not self.is_utf8:
             raise InputError(f"{self.path} starts like UTF-8, not {self._declared}. {declare('utf-8')}")
 
     def raw(self, block: int) -> Iterator[tuple[bytes, bool]]:
@@ -152,35 +166,6 @@ class TextFile:
                 raise
             raise InputError(f"cannot read {self.path}: {error}.") from None
 
-    def _decoder(self) -> Decoder:
-        """A step from raw bytes to UTF-8. Nothing is guessed: the encoding is what was declared."""
-        where, declared = self.path, self._declared
-        if self.encoding in ("utf-8", "utf-8-sig"):
-            check = codecs.getincrementaldecoder("utf-8")()
-
-            def same(raw: bytes, last: bool, line: int) -> bytes:
-                if line == 1 and raw.removeprefix(codecs.BOM_UTF8).startswith(_FOREIGN_MARKS):
-                    raise InputError(f"{where} starts like UTF-16 or UTF-32, not UTF-8. {declare('utf-16')}")
-                if raw.isascii() and not check.getstate()[0]:
-                    return raw
-                try:
-                    check.decode(raw, last)
-                except UnicodeDecodeError as error:
-                    line += error.object.count(b"\n", 0, error.start)
-                    raise InputError(f"{where} is not UTF-8, line {line}. {declare('windows-1252')}") from None
-                return raw
-
-            return same
-        decoder = codecs.getincrementaldecoder(self.encoding)()
-
-        def other(raw: bytes, last: bool, line: int) -> bytes:
-            try:
-                return decoder.decode(raw, last).encode()
-            except (UnicodeError, TypeError) as error:
-                raise InputError(f"{where} is not {declared}: {error}.") from None
-
-        return other
-
 
 def declare(encoding: str) -> str:
     """The way out for a file in another encoding."""
@@ -188,30 +173,12 @@ def declare(encoding: str) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
-    suffix = path.suffix.lower()
-    if suffix == ".gz":
+    if path.suffix.lower() == ".gz":
         return cast("IO[bytes]", gzip.open(path, "rb"))
-    if suffix in PACKED:
-        return cast("IO[bytes]", _Unpacked(path))
-    return path.open("rb")
-
-
-class _Unpacked:
-    """A file compressed by zstd, through Arrow's own library."""
-
-    def __init__(self, path: Path) -> None:
+    if path.suffix.lower() in PACKED:
         pa = optional("pyarrow")
-        self._stream: Any = pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
-
-    def read(self, size: int) -> bytes:
-        """At most so many bytes; none at the end."""
-        return bytes(self._stream.read(size))
-
-    def __enter__(self) -> _Unpacked:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stream.close()
+        return cast("IO[bytes]", pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
+    return path.open("rb")
 
 
 def record_end(data: bytes, start: int) -> int:
@@ -321,14 +288,22 @@ class CsvFile:
         self.path, self.schema = path, schema
         self.separator, self.line = dialect.separator or ",", 1 + (dialect.skip_rows or 0)
         self.text = TextFile(path, dialect.encoding or "utf-8", dialect.skip_rows or 0, budget)
-        self.names = self._header()
+        first = next(self._blocks(), Block(b"", 1)).data
+        end = record_end(first, 0)
+        self.names = self._names(first[: end - 1] if end >= 0 else first)
         self._places, self.ignored, self.twice = match(self.names, schema)
 
     def parts(self) -> Iterator[Block]:
         """Blocks of whole records behind the header; none where all of them are blank."""
         waiting: list[Block] = []
         blank = len(self.names) > 1  # of a single column a blank line is a missing cell, as it is written
-        for block in self._blocks():
+        for place, block in enumerate(self._blocks()):
+            if place == 0:
+                end = record_end(block.data, 0)
+                end = len(block.data) if end < 0 else end
+                block = Block(block.data[end:], block.line + block.data.count(b"\n", 0, end))
+            if not block.data:
+                continue
             blank = blank and not block.data.strip(b"\n")
             if blank:
                 waiting.append(block)
@@ -338,28 +313,21 @@ class CsvFile:
                 yield block
 
     def _blocks(self) -> Iterator[Block]:
-        pending, line, first = b"", self.line, True
+        """Blocks of whole records, of which the first is the header."""
+        pending, line = b"", self.line
         for piece, last in self.text.pieces(BLOCK):
             pending = pending + piece if pending else piece
-            if first:
-                end = record_end(pending, 0)
-                if end < 0 and not last:
-                    self._refuse_endless(pending, line)
-                    continue
-                line += pending.count(b"\n", 0, end) if end >= 0 else 0
-                pending, first = pending[end:] if end >= 0 else b"", False
-            if last:
-                if pending:
-                    yield Block(pending, line)
-                return
-            cut = last_record_end(pending)
+            cut = len(pending) if last else last_record_end(pending)
             if cut:
                 yield Block(pending[:cut], line)
                 line += pending.count(b"\n", 0, cut)
                 pending = pending[cut:]
-            else:
-                self._refuse_endless(pending, line)
-        raise AssertionError("the last piece of a file is always marked")
+            elif len(pending) > RECORD_LIMIT:  # an open quote, or a cell beyond every limit
+                width = len(getattr(self, "names", ()))
+                scan(pending, width, ord(self.separator), str(self.path), line)  # names the line of an open quote
+                raise InputError(
+                    f"{self.path}, line {line}: a record has more than {RECORD_LIMIT} bytes. Shorten its cells."
+                )
 
     def table(self, part: Block) -> Table:
         """The needed columns of a block, as text."""
@@ -385,16 +353,6 @@ class CsvFile:
         counts = shape.records, self.origin, shape.short, shape.long
         return plainly(bounded(Table(columns, *counts, self.ignored, self.twice)), self.schema)
 
-    def _header(self) -> list[str]:
-        pending = b""
-        for piece, last in self.text.pieces(BLOCK):
-            pending += piece
-            end = record_end(pending, 0)
-            if end >= 0 or last:
-                return self._names(pending[: end - 1] if end >= 0 else pending)
-            self._refuse_endless(pending, self.line)
-        raise AssertionError("the last piece of a file is always marked")
-
     def _names(self, header: bytes) -> list[str]:
         """The column names."""
         refuse_separator(header, re.sub(rb'"[^"]*"', b"", header).partition(b"\n")[0], self.separator, str(self.path))
@@ -410,15 +368,6 @@ class CsvFile:
         if len(names) == 1 and not header.startswith(b'"'):
             refuse_separator(header, header, self.separator, str(self.path))
         return names
-
-    def _refuse_endless(self, pending: bytes, line: int) -> None:
-        """Refuse a record that never ends: an open quote, or a cell beyond every limit."""
-        if len(pending) > RECORD_LIMIT:
-            width = len(getattr(self, "names", ()))
-            scan(pending, width, ord(self.separator), str(self.path), line)  # names the line of an open quote
-            raise InputError(
-                f"{self.path}, line {line}: a record has more than {RECORD_LIMIT} bytes. Shorten its cells."
-            )
 
 
 def refuse_separator(header: bytes, outside: bytes, separator: str, where: str) -> None:
