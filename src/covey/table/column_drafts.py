@@ -6,6 +6,7 @@ numbers that a person would write down. What a steward must look at carries a wa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -15,7 +16,7 @@ import numpy as np
 
 from covey.core.arrays import Floats
 from covey.errors import ParameterError
-from covey.table.columns import parse_times
+from covey.table.columns import floats, parse_times, spelled
 from covey.table.dialects import Dialect, Spelling
 from covey.table.extras import optional
 from covey.table.fields import BITS, FALSE_TRUE, LARGEST, Constant, Field, is_whole
@@ -102,12 +103,9 @@ class ColumnDraft:
         self.text = present(series, missing)
         self.counts: dict[str, int] = dict(self.text.value_counts(sort=True).rows())
         self.required = len(self.text) == len(series)
+        self.distinct = len(self.counts)
+        self.said = Spelling(dialect.decimal or ".", dialect.thousands or "")
         self.odd = 0  # cells that do not fit what the column is taken for
-
-    @property
-    def distinct(self) -> int:
-        """How many different cells there are."""
-        return len(self.counts)
 
     def draft(self) -> Proposal:
         """The field, or None where the column is left out, and why."""
@@ -162,44 +160,37 @@ class ColumnDraft:
         """A column of numbers alone, in plain spelling or another one."""
         if self._padded():
             return None  # codes: a number would lose its zeros
-        said = Spelling(self.dialect.decimal or ".", self.dialect.thousands or "")
-        values = number_values(said.plain(self.text) if not said.is_plain else self.text)
-        if self._fit((~np.isnan(values)).sum()):
-            return self._limits(values, self._but("its cells are numbers"), said)
+        attempts = [(self.said, "")]
         if self.dialect.decimal is None and self.dialect.thousands is None:
             found = number_spelling(self.text, self.dialect.separator)
-            if found is not None:
-                values = number_values(found[0].plain(self.text))
-                if self._fit((~np.isnan(values)).sum()):
-                    return self._limits(values, self._but(f"its cells are numbers, {found[1]}"), found[0])
+            attempts += [] if found is None else [(found[0], f", {found[1]}")]
+        for spelling, why in attempts:
+            values = number_values(spelled(self.text, spelling))
+            if self._fit((~np.isnan(values)).sum()):
+                return self._limits(values, self._but(f"its cells are numbers{why}"), spelling)
         return None
 
     def _numbers_with_words(self) -> Proposal | None:
         """Mostly numbers, and a few words that say why there is none."""
         if self._padded():
             return None
-        said = Spelling(self.dialect.decimal or ".", self.dialect.thousands or "")
-        plain = said.plain(self.text) if not said.is_plain else self.text
+        plain = spelled(self.text, self.said)
         values = number_values(plain)
         there = ~np.isnan(values)
-        words = [word for word, value in zip(plain, there, strict=True) if not value]
-        counts = {word: words.count(word) for word in dict.fromkeys(words)} if len(set(words)) <= 50 else {}
-        kept = [
-            w for w, c in counts.items() if w.lower() in PUBLIC_CODES or (c >= max(2, rare(self.rows)) and len(w) <= 8)
-        ]
-        strays = len(words) - sum(counts[word] for word in kept)
-        if not kept or len(kept) > MOST_SPECIAL or there.sum() < 0.2 * len(values) or strays > 0.02 * len(values):
+        counts = Counter(word for word, value in zip(plain, there, strict=True) if not value)
+        least = max(2, rare(self.rows))
+        kept = [w for w, c in counts.items() if w.lower() in PUBLIC_CODES or (c >= least and len(w) <= 8)]
+        strays = counts.total() - sum(counts[word] for word in kept)
+        numbers, n = values[there], len(values)
+        if not 1 <= len(kept) <= MOST_SPECIAL or len(counts) > 50 or len(numbers) < 0.2 * n or strays > 0.02 * n:
             return None
-        few = len(np.unique(values[there])) <= FEW and bool((values[there] == np.rint(values[there])).all())
-        if few or (looks_coded(values[there], len(values)) and bool((values[there] == np.rint(values[there])).all())):
+        if (numbers == np.rint(numbers)).all() and (len(np.unique(numbers)) <= FEW or looks_coded(numbers, n)):
             return None
-        return self._limits(values[there], "its cells are numbers and a few words", said, tuple(sorted(kept)))
+        return self._limits(numbers, "its cells are numbers and a few words", self.said, tuple(sorted(kept)))
 
     def _limits(self, values: Floats, reason: str, spelling: Spelling, special: tuple[str, ...] = ()) -> Proposal:
         values = values[np.isfinite(values)]
-        if not special:
-            codes = {float(w) for w in PUBLIC_CODES if w.startswith("-") and w[1:].isdigit()}
-            special = _sentinels(values, codes)
+        special = special or _sentinels(values)
         numbers = values[~np.isin(values, [float(word) for word in special if _is_number(word)])]
         if not len(numbers):
             numbers = np.array([0.0, 1.0])
@@ -216,17 +207,14 @@ class ColumnDraft:
         if whole and not special and looks_coded(numbers, len(values)):
             doubt = "its whole numbers look like codes. If they measure something, use type integer"
             return self._labels(doubt, spelling)
-        warning = LIMITS
-        if whole and distinct == len(numbers) > FEW:
-            warning = f"every value is different, so it may be an identifier; {LIMITS}"
+        alone = whole and distinct == len(numbers) > FEW
+        warning = f"every value is different, so it may be an identifier; {LIMITS}" if alone else LIMITS
         low, high = decades(low, high) if whole else outward(low, high)
-        parts: dict[str, Any] = {"minimum": low, "maximum": high}
+        parts: dict[str, Any] = {"minimum": int(low), "maximum": int(high)}
         if not whole:
             decimals = decimals_of(numbers)
             fits = decimals is not None and nearly_all(np.abs(numbers) * 10.0**decimals < LARGEST)
-            parts["decimals"] = decimals if fits else None
-        else:
-            parts = {"minimum": int(low), "maximum": int(high)}
+            parts = {"minimum": low, "maximum": high, "decimals": decimals if fits else None}
         beside = f", and {', '.join(special)}" if special else ""
         choice = f"{'whole numbers' if whole else 'numbers'} from {low:,.12g} to {high:,.12g}{beside}"
         kind = "integer" if whole else "number"
@@ -241,16 +229,14 @@ class ColumnDraft:
         n, few = len(numbers), strays(len(numbers))
         if not nearly_all(np.abs(numbers) < LARGEST):
             return "its whole numbers are larger than 2^53, like identifiers"
-        running = n > 3 and distinct >= n - few and nearly_all((numbers >= 0) & (numbers <= n + few))
-        if running:
+        if n > 3 and distinct >= n - few and nearly_all((numbers >= 0) & (numbers <= n + few)):
             return "its numbers count the rows, like identifiers"
         if distinct > 0.5 * n and n > FEW and named_for_persons(self.name):
             return "its name and its many different values suggest that it identifies persons"
         digits = np.floor(np.log10(np.maximum(numbers, 1)))
-        wide = nearly_all((numbers >= 10**6) & (digits == np.median(digits)))
-        return (
-            "its long numbers are nearly all different, like identifiers" if wide and distinct > 0.9 * n > 20 else None
-        )
+        if nearly_all((numbers >= 10**6) & (digits == np.median(digits))) and distinct > 0.9 * n > 20:
+            return "its long numbers are nearly all different, like identifiers"
+        return None
 
     # Dates and times.
 
@@ -272,8 +258,8 @@ class ColumnDraft:
         first, last = inside.min(), inside.max()
         if dtype != pl.Date and nearly_all(inside.dt.time() == time(0)):
             return self._between("date", first, last, None, AT_MIDNIGHT)
-        days = dtype == pl.Date
-        return self._between("date" if days else "datetime", first, last, None, "its cells have that type")
+        type_ = "date" if dtype == pl.Date else "datetime"
+        return self._between(type_, first, last, None, "its cells have that type")
 
     def _text_dates(self) -> Proposal | None:
         pl = optional("polars")
@@ -337,15 +323,14 @@ class ColumnDraft:
         if named_for_persons(self.name) and self.distinct > max(FEW, 0.1 * n):
             return self._leave("its name and its many different values suggest that it may identify persons")
         least = rare(self.rows)
-        kept = [
-            word
-            for word, count in self.counts.items()
-            if count >= least and _is_safe(word) and (spelling is None or is_whole(spelling.plain_word(word)))
-        ][:MOST_CATEGORIES]
+        common = [w for w, count in self.counts.items() if count >= least and len(w) <= 100 and "\r" not in w]
+        kept = [w for w in common if spelling is None or is_whole(spelling.plain_word(w))][:MOST_CATEGORIES]
         if not kept:
             return self._leave(f"no label occurs in {least} rows or more")
         dropped = self.distinct - len(kept)
-        other = _unused("other", self.counts) if dropped else None
+        other = "other" if dropped else None
+        while other in self.counts:
+            other += "_"
         rest = f"; the {dropped} rarest are {other!r}" if dropped else ""
         warning = f"{LABELS} ({len(kept)})" if len(kept) > 50 else None
         if named_for_persons(self.name) or holds_names(self.name):
@@ -363,18 +348,14 @@ class ColumnDraft:
 
 def number_values(text: Series) -> Floats:
     """Numbers of plain text, NaN for what is none."""
-    pl = optional("polars")
-    values = text.cast(pl.Float64, strict=False).fill_null(float("nan"))
-    return np.array(values.to_numpy(), dtype=np.float64)
+    return floats(text.cast(optional("polars").Float64, strict=False))
 
 
-def _sentinels(values: Floats, codes: set[float]) -> tuple[str, ...]:
+def _sentinels(values: Floats) -> tuple[str, ...]:
     """Negative codes for "no number" where every other number is 0 or more."""
-    found = sorted({float(v) for v in values[values < 0]})
-    if found and set(found) <= codes and len(found) <= MOST_SPECIAL and (values >= 0).sum() > len(values) / 2:
-        far = [v for v in found if v <= -7]
-        return tuple(f"{v:g}" for v in far) if len(far) == len(found) else ()
-    return ()
+    found = [f"{value:g}" for value in np.unique(values[values < 0])]
+    known = all(word in PUBLIC_CODES and float(word) <= -7 for word in found)
+    return tuple(found) if known and len(found) <= MOST_SPECIAL and (values >= 0).sum() > len(values) / 2 else ()
 
 
 def _is_number(word: str) -> bool:
@@ -384,16 +365,5 @@ def _is_number(word: str) -> bool:
         return False
 
 
-def _is_safe(word: str) -> bool:
-    return len(word) <= 100 and "\r" not in word
-
-
 def _in_order(label: str) -> tuple[bool, float, str]:
     return (not _is_number(label), float(label) if _is_number(label) else 0.0, label)
-
-
-def _unused(label: str, labels: Iterable[str]) -> str:
-    taken = set(labels)
-    while label in taken:
-        label += "_"
-    return label

@@ -322,7 +322,6 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
 
 def _hint_levels(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
     """Where labels are codes with a coarser level, say how to declare it."""
-    pl = optional("polars")
     for place, (column, (field, note)) in enumerate(zip(columns, drafted, strict=True)):
         if field is None or field.type != "string" or column.distinct <= FEW:
             continue
@@ -330,20 +329,17 @@ def _hint_levels(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
         if is_hierarchy(column.text):
             hint = "its codes have levels: for a coarser column, keep only their first characters in the table"
         for coarse, (other, _) in zip(columns, drafted, strict=True):
+            labels = other is not None and other.type == "string" and coarse is not column
             if (
-                other is None
-                or other.type != "string"
-                or coarse is column
-                or not 2 <= coarse.distinct <= column.distinct / 3
+                labels
+                and 2 <= coarse.distinct <= column.distinct / 3
+                and _is_function(column.series, coarse.series, column.series.n_unique())
             ):
-                continue
-            pair = pl.DataFrame([column.series.alias("fine"), coarse.series.alias("coarse")])
-            if pair.n_unique() == column.series.n_unique():
                 hint = f"{coarse.name!r} is a coarser version of it; leave out the finer one unless you need it"
         if hint is not None:
             warning = f"{note.warning}. {hint}" if note.warning else None
             reason = note.reason if note.warning else f"{note.reason}; {hint}"
-            drafted[place] = field, Note(note.field, note.choice, reason, warning)
+            drafted[place] = field, replace(note, reason=reason, warning=warning)
 
 
 def _hint_functions(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
@@ -357,7 +353,7 @@ def _hint_functions(columns: list[ColumnDraft], drafted: list[Proposal]) -> None
     for own, base in found.items():
         field, note = drafted[kept[own]]
         hint = f"each value of {columns[kept[base]].name!r} has one value of it: if that is public, declare it derived"
-        drafted[kept[own]] = field, Note(note.field, note.choice, f"{note.reason}; {hint}", note.warning)
+        drafted[kept[own]] = field, replace(note, reason=f"{note.reason}; {hint}")
 
 
 def _hint_copies(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
@@ -365,17 +361,14 @@ def _hint_copies(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
     seen: dict[Any, list[int]] = {}
     for place, column in enumerate(columns):
         alike = seen.setdefault((column.distinct, *column.text.head(GLANCE)), [])
-        first = next((p for p in alike if columns[p].text.equals(column.text) and _holes(columns[p], column)), None)
+        holes = column.series.is_null()
+        same = (p for p in alike if columns[p].text.equals(column.text) and columns[p].series.is_null().equals(holes))
+        first = next(same, None)
         alike.append(place)
         if first is not None and column.distinct > 1:
             field, note = drafted[place]
             reason = f"{note.reason}; it is a copy of {columns[first].name!r}, so leave one of them out"
-            drafted[place] = field, Note(note.field, note.choice, reason, note.warning)
-
-
-def _holes(one: ColumnDraft, other: ColumnDraft) -> bool:
-    """Whether two columns have holes in the same rows."""
-    return bool((one.series.is_null() == other.series.is_null()).all())
+            drafted[place] = field, replace(note, reason=reason)
 
 
 def _hint_order(columns: list[ColumnDraft], drafted: list[Proposal], missing: tuple[str, ...]) -> None:
@@ -388,7 +381,7 @@ def _hint_order(columns: list[ColumnDraft], drafted: list[Proposal], missing: tu
             follows, note = found[field.name], drafted[place][1]
             choice = f"{note.choice}, after {follows.base!r}"
             reason = f"{note.reason}; it is never below {follows.base!r}, so its distance from there is measured"
-            drafted[place] = replace(field, follows=follows), Note(note.field, choice, reason, note.warning)
+            drafted[place] = replace(field, follows=follows), replace(note, choice=choice, reason=reason)
 
 
 def _refuse_odd_rows(table: Table, missing: tuple[str, ...]) -> None:
