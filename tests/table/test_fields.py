@@ -64,7 +64,7 @@ def test_bins_by_default_count_edges_and_small_ranges():
 
 def test_a_text_is_no_list_of_categories():
     for wrong in ("abc", {"a", "b"}, 3):
-        with pytest.raises(ParameterError, match="Give a list of categories"):
+        with pytest.raises(ParameterError, match="Give a list of texts"):
             Field("w", "string", enum=wrong)
     assert Field("w", "string", enum=["a", "b"]) == Field("w", "string", enum=("a", "b"))
 

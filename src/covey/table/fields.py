@@ -46,6 +46,7 @@ LEVELS = {"icd10": 3, "nace": 2}  # first letters that name the group of a code
 # over characters without width that stand before them.
 GUARDED = (*"=+-@\t\r＝＋－＠", *"\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
 _EPOCH = datetime(1970, 1, 1)
+_FLAGS = ("ordered", "learn", "learned", "from_table")
 _READ = ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar", "trueValues", "falseValues")
 
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
@@ -114,11 +115,6 @@ def is_whole(text: str) -> bool:
 def as_written(value: Any) -> Decimal:
     """The number as it is written: 0.1 means one tenth, not its nearest float."""
     return Decimal(repr(value))
-
-
-def below(a: Any, b: Any) -> bool:
-    """Whether one value of an ordered type lies below another."""
-    return bool(a < b)
 
 
 @dataclass(frozen=True)
@@ -247,9 +243,9 @@ class Field:
             self.require_complete()
             object.__setattr__(self, "warning", None)  # it was heard
 
-    def wrong(self, what: str, way_out: str, *more: str) -> ParameterError:
-        """An error that names this field; the way out may come in parts, of which every second one names an argument."""
-        return ParameterError(f"field {self.name!r} {what}. {way_out}", *more)
+    def wrong(self, what: str, way_out: str) -> ParameterError:
+        """An error that names this field."""
+        return ParameterError(f"field {self.name!r} {what}. {way_out}")
 
     def _check_nothing_known(self) -> None:
         """A field that is to be learned says its name and type, and how it is read: what is known needs no learning."""
@@ -291,16 +287,17 @@ class Field:
     def _check_ordered(self) -> None:
         if self.enum is not None or self.other is not None:
             raise self.wrong(f"has type {self.type} and a list of categories", 'Use type "string" for categories.')
-        self._check_special()
+        self._check_words("special")
+        self._check_spelling()
         if self.decimals is not None:
             if self.type != "number":
                 raise self.wrong(f"has type {self.type} and decimals", 'decimals belong to type "number".')
             if whole_number(self.decimals, f"decimals of field {self.name!r}", 0) > MOST_DECIMALS:
                 raise self.wrong(f"has {self.decimals} decimals", f"At most {MOST_DECIMALS} are exact.")
         if isinstance(self.bins, Sequence) and not isinstance(self.bins, str):
-            edges = tuple(self.value(edge, "bins") for edge in self.bins)
+            edges: tuple[Any, ...] = tuple(self.value(edge, "bins") for edge in self.bins)
             object.__setattr__(self, "bins", edges)
-            if len(edges) < 2 or any(not below(a, b) for a, b in pairwise(edges)):
+            if len(edges) < 2 or any(not a < b for a, b in pairwise(edges)):
                 raise self.wrong(f"has bin edges {shown(edges)}", "Give two or more, each above the one before.")
             for word, edge in (("minimum", edges[0]), ("maximum", edges[-1])):
                 if getattr(self, word) is None:
@@ -314,7 +311,7 @@ class Field:
             whole_number(self.bins, f"bins of field {self.name!r}", 1, "Give a count or a list of edges.")
         if self.minimum is None or self.maximum is None:
             return
-        if below(self.maximum, self.minimum):
+        if self.maximum < self.minimum:  # type: ignore[operator] # of one ordered type
             raise self.wrong(
                 f"has minimum {shown(self.minimum)} above maximum {shown(self.maximum)}", "Exchange the two."
             )
@@ -339,38 +336,30 @@ class Field:
                 )
             return
         if self.enum is not None:
-            if isinstance(self.enum, str) or not isinstance(self.enum, Sequence):
-                raise self.wrong(f"has enum {self.enum!r}", "Give a list of categories.")
-            object.__setattr__(self, "enum", tuple(self.enum))
-            for label in self.enum:
-                if not isinstance(label, str):
-                    raise self.wrong(f"lists category {label!r}", "Categories are text: put them in quotes.")
-                if not is_label(label):
-                    raise self.wrong(
-                        f"lists category {label!r}",
-                        "Leave out blank ones, white space around them, NUL and carriage returns.",
-                    )
-                if label.startswith(GUARDED) and f"'{label}" in self.enum:
-                    raise self.wrong(
-                        f"lists {label!r} with and without an apostrophe", "CSV could not tell them apart."
-                    )
-            if len(set(self.enum)) < len(self.enum):
-                twice = min(label for label, count in Counter(self.enum).items() if count > 1)
-                raise self.wrong(f"lists category {twice!r} twice", "List each category once.")
+            self._check_words("enum")
             if self.default is not None and self.default not in self.labels:
                 raise self.wrong(f"has default {self.default!r}, not a category", "Choose one of its categories.")
         if self.other is not None and (not isinstance(self.other, str) or not is_label(self.other)):
             raise self.wrong(f"has other {self.other!r}", "Give a label, or true.")
 
-    def _check_special(self) -> None:
-        if isinstance(self.special, str) or not isinstance(self.special, Sequence):
-            raise self.wrong(f"has special {self.special!r}", "Give a list of texts.")
-        object.__setattr__(self, "special", tuple(self.special))
-        for word in self.special:
-            if not isinstance(word, str) or not is_label(word) or self.special.count(word) > 1:
-                raise self.wrong(f"lists special value {word!r}", 'Give texts, each once: "-99" in quotes.')
-            if word.startswith(GUARDED) and f"'{word}" in self.special:
+    def _check_words(self, listed: str) -> None:
+        """Refuse categories or special values that a file could not hold."""
+        words = getattr(self, listed)
+        if isinstance(words, str) or not isinstance(words, Sequence):
+            raise self.wrong(f"has {listed} {words!r}", "Give a list of texts.")
+        object.__setattr__(self, listed, words := tuple(words))
+        for word in words:
+            if not isinstance(word, str) or not is_label(word):
+                raise self.wrong(
+                    f"lists {word!r}", "Give text in quotes, without white space around it, NUL and carriage returns."
+                )
+            if word.startswith(GUARDED) and f"'{word}" in words:
                 raise self.wrong(f"lists {word!r} with and without an apostrophe", "CSV could not tell them apart.")
+        if len(set(words)) < len(words):
+            twice = min(word for word, count in Counter(words).items() if count > 1)
+            raise self.wrong(f"lists {twice!r} twice", "List each once.")
+
+    def _check_spelling(self) -> None:
         if self.spelling.date_format is not None and self.type not in ("date", "datetime", "time"):
             raise self.wrong(f"has type {self.type} and a date format", "Formats belong to dates and times.")
         numbers = Spelling(self.spelling.decimal, self.spelling.thousands)
@@ -458,7 +447,7 @@ class Field:
         if self.type == "datetime":
             return int((value - _EPOCH) // timedelta(seconds=1))
         if self.type == "time":
-            return 3600 * int(value.hour) + 60 * int(value.minute) + int(value.second)
+            return int(3600 * value.hour + 60 * value.minute + value.second)
         places = self.axis.decimals if decimals is None else decimals
         return int(as_written(value).scaleb(places).to_integral_value(rounding))
 
@@ -484,33 +473,27 @@ class Field:
         only(limits, LIMITS_OF_FIELD, f"constraints of field {name!r}")
         for word in spelt_like(data, ("bareNumber",)):
             raise ParameterError(f"field {name!r} has {word}, which covey does not read. Leave it out.")
-        bins, other, special = own.get("bins"), own.get("other"), own.get("special", ())
+        bins, other, levels = own.get("bins"), own.get("other"), own.get("levels")
+        plain: dict[str, Any] = {word: limits.get(word) for word in ("minimum", "maximum", "enum")}
+        plain |= {word: own.get(word) for word in ("default", "decimals", "warning")}
+        plain |= {word: flag(own, word, False, name) for word in _FLAGS}
         return cls(
             name=name,
             type=data.get("type", "string"),
-            minimum=limits.get("minimum"),
-            maximum=limits.get("maximum"),
-            enum=limits.get("enum"),
             required=flag(limits, "required", False, name),
             bins=tuple(bins) if isinstance(bins, list) else bins,
             other={True: "other", False: None}[other] if isinstance(other, bool) else other,
-            default=own.get("default"),
-            decimals=own.get("decimals"),
             constant=Constant(own["constant"]) if "constant" in own else None,
-            ordered=flag(own, "ordered", False, name),
             flags=read_flags(data, name),
             confirmed=flag(own, "confirmed", confirmed, name),
-            learn=flag(own, "learn", False, name),
-            learned=flag(own, "learned", False, name),
-            from_table=flag(own, "from_table", False, name),
-            special=tuple(special) if isinstance(special, list) else special,
+            special=own.get("special", ()),
             follows=Follows.from_dict(own, name),
             derived=Derived.from_dict(own.get("derived"), name),
             expected=Derived.from_dict(own.get("expected"), name),
-            levels=_levels(own.get("levels")),
-            warning=own.get("warning"),
+            levels=LEVELS.get(levels, levels) if isinstance(levels, str) else levels,
             spelling=Spelling.from_field(data, name),
             notes={k: v for k, v in data.items() if k not in _READ or (k == "format" and v in USUAL_FORMATS)},
+            **plain,
         )
 
     def to_dict(self, draft: bool = False) -> dict[str, Any]:
@@ -526,10 +509,7 @@ class Field:
             "other": self.other,
             "default": shown(self.default),
             "decimals": self.decimals,
-            "ordered": self.ordered or None,
-            "learn": self.learn or None,
-            "learned": self.learned or None,
-            "from_table": self.from_table or None,
+            **{word: getattr(self, word) or None for word in _FLAGS},
             "special": list(self.special) or None,
             **({} if self.follows is None else self.follows.to_dict()),
             "derived": None if self.derived is None else self.derived.to_dict(),
@@ -548,11 +528,6 @@ class Field:
         if given:
             out["covey"] = given
         return out
-
-
-def _levels(given: Any) -> Any:
-    """A number of letters for the name of a well-known hierarchy; anything else as it is."""
-    return LEVELS.get(given, given) if isinstance(given, str) else given
 
 
 @dataclass(frozen=True)
