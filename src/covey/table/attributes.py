@@ -40,11 +40,8 @@ class ColumnLog:
 
     def add(self, other: ColumnLog, times: int = 1) -> None:
         """Count another part of the same column."""
-        self.missing += times * other.missing
-        self.unknown += times * other.unknown
-        self.clipped += times * other.clipped
-        self.unparseable += times * other.unparseable
-        self.grouped += times * other.grouped
+        for word, count in vars(other).items():
+            setattr(self, word, getattr(self, word) + times * count)
 
 
 class Labels:
@@ -55,6 +52,7 @@ class Labels:
     def __init__(self, field: Field, missing_values: tuple[str, ...]) -> None:
         self.field, self.missing_values = field, frozenset(missing_values)
         self.size = len(field.labels)
+        self.strange = "unparseable" if field.type == "boolean" else "unknown"  # what a word is that is not declared
         if field.type == "boolean":
             own = {form: j for j, word in enumerate(field.flags) for form in (word, word.lower())}
             words = dict.fromkeys(_FALSE, 0) | dict.fromkeys(_TRUE, 1) | own
@@ -73,13 +71,12 @@ class Labels:
         """Cells of a column."""
         pl = optional("polars")
         text = as_text(series)
-        known = list(self.words)
         # Nearly all cells are declared labels: these are looked up by the frame library, the rest one by one.
         found = text.cast(self.dtype, strict=False).to_physical()
         absent = text.null_count()
         if found.null_count():
             found = found.cast(pl.UInt32)
-        places = found.fill_null(len(known)).to_numpy() if found.null_count() else found.to_numpy()
+        places = found.fill_null(len(self.words)).to_numpy() if found.null_count() else found.to_numpy()
         cells = np.take(np.array([*self.words.values(), self.fill], dtype=np.int64), places)
         log.missing += absent
         if found.null_count() > absent:
@@ -88,11 +85,7 @@ class Labels:
             meanings = np.array([self._meaning(word) for word in words], dtype=np.int64)
             counts = np.bincount(places, minlength=len(words))
             log.missing += int(counts[meanings == MISSING].sum())
-            strange = int(counts[meanings == -1].sum())
-            if self.field.type == "boolean":
-                log.unparseable += strange
-            else:
-                log.unknown += strange
+            log.add(ColumnLog(**{self.strange: int(counts[meanings == -1].sum())}))
             cells[odd] = np.select([meanings == MISSING, meanings == -1], [self.fill, self.unknown], meanings)[places]
         return cells
 
@@ -326,13 +319,7 @@ class Grid:
 
     def avoid(self, condition: Condition, count: int, generator: np.random.Generator) -> Integers | None:
         """Random cells for which the condition fails, uniform over all steps between the bounds that do."""
-        free, at = [], self.axis.low
-        for low, high in sorted(self.intervals(condition)):
-            if low > at:
-                free.append((at, low - 1))
-            at = max(at, high + 1)
-        if at <= self.axis.high:
-            free.append((at, self.axis.high))
+        free = between(self.intervals(condition), self.axis.low, self.axis.high)
         if not free:
             return None if self.field.required or None in condition.values else np.full(count, MISSING)
         lows, highs = np.array(free, dtype=np.int64).T
@@ -367,6 +354,16 @@ class Grid:
 
 
 Attribute = Labels | Grid
+
+
+def between(inside: Iterable[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:
+    """The intervals of whole numbers from low to high that lie outside of these."""
+    found, at = [], low
+    for first, last in sorted(inside):
+        if first > at:
+            found.append((at, first - 1))
+        at = max(at, last + 1)
+    return [*found, (at, high)] if at <= high else found
 
 
 def attributes(domain: Domain) -> dict[str, Attribute]:

@@ -57,10 +57,6 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
 _DAY = 86400.0
 
 
-def _year(seconds: Floats) -> Floats:
-    return _calendar(seconds)[0]
-
-
 def _years(first: Floats, last: Floats) -> Floats:
     """Whole years from one day to another, as ages are counted."""
     (y1, d1), (y2, d2) = _calendar(first), _calendar(last)
@@ -78,14 +74,6 @@ def _calendar(seconds: Floats) -> tuple[Floats, Floats]:
     return np.where(there, year, np.nan), np.where(there, 100.0 * month + day, np.nan)
 
 
-def _month(seconds: Floats) -> Floats:
-    return np.floor(_calendar(seconds)[1] / 100) + 1
-
-
-def _day(seconds: Floats) -> Floats:
-    return _calendar(seconds)[1] % 100
-
-
 _FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "min": (2, np.minimum),
     "max": (2, np.maximum),
@@ -93,9 +81,9 @@ _FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "floor": (1, np.floor),
     "ceil": (1, np.ceil),
     "round": (1, np.rint),
-    "year": (1, _year),
-    "month": (1, _month),
-    "day": (1, _day),
+    "year": (1, lambda seconds: _calendar(seconds)[0]),
+    "month": (1, lambda seconds: np.floor(_calendar(seconds)[1] / 100) + 1),
+    "day": (1, lambda seconds: _calendar(seconds)[1] % 100),
     "hour": (1, lambda seconds: np.floor(seconds % _DAY / 3600)),
     "days": (2, lambda first, last: np.floor(last / _DAY) - np.floor(first / _DAY)),
     "years": (2, _years),
@@ -118,14 +106,11 @@ class Derived:
         if data is None:
             return None
         if not isinstance(data, Mapping):
-            raise _wrong(
-                name, f"is derived by {data!r}", 'Give an object with "from" and "map", "edges" or "expression".'
-            )
+            way_out = 'Give an object with "from" and "map", "edges" or "expression".'
+            raise _wrong(name, f"is derived by {data!r}", way_out)
         refuse_unknown(data, _WORDS, f"derived of field {name!r}")
         if "table" in data:
-            raise _wrong(
-                name, "is derived from a file", "Load the schema from its own file, beside which the table lies."
-            )
+            raise _wrong(name, "is derived from a file", "Load the schema from its own file, beside the table.")
         expression = data.get("expression", "")
         if expression:
             if set(data) - {"from", "expression"}:
@@ -213,14 +198,12 @@ def _table(path: Path, bases: Any, name: Any) -> list[list[Any]]:
     try:
         frame = pl.read_csv(path, infer_schema_length=0, n_rows=MOST_ENTRIES + 1)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise _wrong(
-            name, f"is derived from {path.name}, which cannot be read: {type(error).__name__}", "Give a CSV file."
-        ) from None
+        what = f"is derived from {path.name}, which cannot be read: {type(error).__name__}"
+        raise _wrong(name, what, "Give a CSV file.") from None
     for column in wanted:
         if column not in frame.columns:
-            raise _wrong(
-                name, f"is derived from {path.name}, which has no column {column!r}", "Name its columns alike."
-            )
+            what = f"is derived from {path.name}, which has no column {column!r}"
+            raise _wrong(name, what, "Name its columns alike.")
     if frame.height > MOST_ENTRIES:
         raise _wrong(name, f"is derived from {path.name}, which is too long", f"At most {MOST_ENTRIES:,} rows.")
     numbers = frame[name].cast(pl.Float64, strict=False)  # a column of numbers holds numbers, any other one texts
@@ -280,9 +263,8 @@ def _parsed(text: Any, name: Any) -> ast.Expression:
     try:
         tree: ast.Expression = ast.parse(text, mode="eval")
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
-        raise _wrong(
-            name, f"is derived by {text!r}, which is not an expression", "Write it as in: weight / height"
-        ) from None
+        what = f"is derived by {text!r}, which is not an expression"
+        raise _wrong(name, what, "Write it as in: weight / height") from None
     _check(tree.body, name)
     return tree
 
@@ -298,9 +280,8 @@ def _check(node: ast.expr, name: Any) -> None:
         parts = [node.operand]
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         if node.func.id not in _FUNCTIONS:
-            raise _wrong(
-                name, f"uses {node.func.id}, which is not a known function", f"There are {', '.join(_FUNCTIONS)}."
-            )
+            what = f"uses {node.func.id}, which is not a known function"
+            raise _wrong(name, what, f"There are {', '.join(_FUNCTIONS)}.")
         if len(node.args) != _FUNCTIONS[node.func.id][0]:
             raise _wrong(name, f"calls {node.func.id} with {len(node.args)} values", "Give as many as it takes.")
         parts = node.args

@@ -21,39 +21,15 @@ MOST_ITEMS = 10**6  # of a YAML file, references unfolded: far more than any sch
 PROPERTIES = {
     "at the top level of the schema": ("fields", "missingValues", "covey", "dialect", "encoding"),
     'directly in an entry of "fields"': (
-        "name",
-        "type",
-        "constraints",
-        "covey",
-        "format",
-        "decimalChar",
-        "groupChar",
-        "trueValues",
-        "falseValues",
+        *("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar", "trueValues", "falseValues"),
     ),
 }
 SECTIONS = {
     'under "covey" of the schema': ("draft", "rules", "important", "target", "triples", "relations"),
     'under "constraints" of a field': ("minimum", "maximum", "enum", "required"),
     'under "covey" of a field': (
-        "bins",
-        "other",
-        "default",
-        "decimals",
-        "constant",
-        "derived",
-        "expected",
-        "levels",
-        "ordered",
-        "special",
-        "learn",
-        "learned",
-        "from_table",
-        "after",
-        "difference_from",
-        "difference",
-        "warning",
-        "confirmed",
+        *("bins", "other", "default", "decimals", "constant", "derived", "expected", "levels", "ordered", "special"),
+        *("learn", "learned", "from_table", "after", "difference_from", "difference", "warning", "confirmed"),
     ),
 }
 OF_SCHEMA, OF_FIELD = PROPERTIES

@@ -24,6 +24,7 @@ from covey.table.document import (
     LIMITS_OF_FIELD,
     OF_FIELD,
     OWN_OF_FIELD,
+    PROPERTIES,
     flag,
     only,
     refuse_misplaced,
@@ -47,7 +48,6 @@ LEVELS = {"icd10": 3, "nace": 2}  # first letters that name the group of a code
 GUARDED = (*"=+-@\t\r＝＋－＠", *"\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
 _EPOCH = datetime(1970, 1, 1)
 _FLAGS = ("ordered", "learn", "learned", "from_table")
-_READ = ("name", "type", "constraints", "covey", "format", "decimalChar", "groupChar", "trueValues", "falseValues")
 
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 MOST_DECIMALS = 15  # a float holds no more digits
@@ -492,7 +492,9 @@ class Field:
             expected=Derived.from_dict(own.get("expected"), name),
             levels=LEVELS.get(levels, levels) if isinstance(levels, str) else levels,
             spelling=Spelling.from_field(data, name),
-            notes={k: v for k, v in data.items() if k not in _READ or (k == "format" and v in USUAL_FORMATS)},
+            notes={
+                k: v for k, v in data.items() if k not in PROPERTIES[OF_FIELD] or (k == "format" and v in USUAL_FORMATS)
+            },
             **plain,
         )
 

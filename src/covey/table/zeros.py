@@ -7,14 +7,12 @@ distance from another one, and what lies inside a bin, are left to repair after 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Range
 from covey.errors import ParameterError
-from covey.table.attributes import MISSING, SPECIAL, Grid, Labels, grid_of
+from covey.table.attributes import MISSING, SPECIAL, Grid, Labels, between, grid_of
 from covey.table.codec import Codec
 from covey.table.description import Description
 from covey.table.repair import RuleBook
@@ -88,9 +86,9 @@ def _codes(codec: Codec, name: str, condition: Condition, turned: bool) -> tuple
     apart, low = codec.apart(name), attribute.axis.low
     words = np.array([*attribute.words.values(), *([] if attribute.field.required else [MISSING])], dtype=np.int64)
     before = _runs(np.flatnonzero(attribute.meets(condition, words) != turned)) if len(words) else ()
-    inside = [(apart + first - low, apart + last - low + 1) for first, last in sorted(attribute.intervals(condition))]
-    values = _outside(inside, apart, apart + attribute.axis.high - low + 1) if turned else tuple(inside)
-    return (*before, *values)
+    inside = sorted(attribute.intervals(condition))
+    steps = between(inside, low, attribute.axis.high) if turned else inside
+    return (*before, *((apart + first - low, apart + last - low + 1) for first, last in steps))
 
 
 def _bins(grid: Grid, condition: Condition, turned: bool) -> list[bool]:
@@ -131,15 +129,6 @@ def _runs(codes: Integers) -> tuple[Range, ...]:
     ends = np.flatnonzero(np.diff(codes) > 1)
     first, last = codes[np.r_[0, ends + 1]], codes[np.r_[ends, len(codes) - 1]]
     return tuple((int(a), int(b) + 1) for a, b in zip(first, last, strict=True))
-
-
-def _outside(inside: Iterable[Range], first: int, stop: int) -> tuple[Range, ...]:
-    found, at = [], first
-    for a, b in inside:
-        if a > at:
-            found.append((at, a))
-        at = max(at, b)
-    return tuple([*found, (at, stop)] if at < stop else found)
 
 
 def _meet(one: tuple[Range, ...], other: tuple[Range, ...]) -> tuple[Range, ...]:
