@@ -18,9 +18,9 @@ from covey.core.tables.domain import Domain
 from covey.demo import example_visits
 from covey.entropy import Streams
 from covey.errors import ParameterError
-from covey.methods.laws import CodeLaw
+from covey.methods.laws import BitLaw, CodeLaw
 from covey.release.bundle import write_bundle
-from covey.release.conditional import Centres, conditioned, draw_rows
+from covey.release.conditional import conditioned, draw_rows
 from covey.release.verify import bundle_digest, verify_bundle
 from covey.table.codec import Codec
 from covey.table.schema import Condition, Field, Forbid, Schema
@@ -42,22 +42,22 @@ def some_centres(schema, seed=0):
         points = np.hstack([generator.dirichlet(np.ones(size), 5) for size in sizes])
         domain = Domain(sizes, codec.ordered)
     cloud = WeightedPoints(generator.dirichlet(np.ones(5)), points)
-    return Centres(codec, cloud, None if domain is None else CodeLaw(cloud, domain))
+    return codec, BitLaw(cloud) if domain is None else CodeLaw(cloud, domain)
 
 
-def wished(centres, where):
-    return Columns((centres.codec,)).wishes(where)
+def wished(codec, where):
+    return Columns((codec,)).wishes(where)
 
 
-def joint(centres, cloud):
+def joint(codec, cloud):
     """The probability of every row, by listing them all."""
-    sizes, table = centres.codec.domain_sizes, {}
+    sizes, table = codec.domain_sizes, {}
     starts = np.concatenate([[0], np.cumsum(sizes)])
     for row in product(*map(range, sizes)):
         chances = cloud.weights.copy()
         for a, code in enumerate(row):
-            column = cloud.points[:, a] if centres.flags else cloud.points[:, starts[a] + code]
-            chances = chances * ((column if code else 1 - column) if centres.flags else column)
+            column = cloud.points[:, a] if codec.flags else cloud.points[:, starts[a] + code]
+            chances = chances * ((column if code else 1 - column) if codec.flags else column)
         table[row] = chances.sum()
     return table
 
@@ -74,30 +74,30 @@ def joint(centres, cloud):
     ids=["one", "two", "missing", "flags", "range"],
 )
 def test_conditioning_is_bayes_rule(schema, where, codes):
-    centres = some_centres(schema)
-    before = joint(centres, centres.cloud)
+    codec, law = some_centres(schema)
+    before = joint(codec, law.cloud)
     assert sum(before.values()) == pytest.approx(1)
     kept = {row: p for row, p in before.items() if all(row[a] in some for a, some in codes.items())}
     right = {row: kept.get(row, 0.0) / sum(kept.values()) for row in before}
-    wishes = wished(centres, where)
-    found = joint(centres, conditioned(centres, wishes))
+    wishes = wished(codec, where)
+    found = joint(codec, conditioned(codec, law, wishes))
     assert max(abs(found[row] - right[row]) for row in right) < 1e-12
     # A program that makes the column certain and forgets the weights is found out.
-    careless = WeightedPoints(centres.cloud.weights, conditioned(centres, wishes).points)
-    wrong = joint(centres, careless)
+    careless = WeightedPoints(law.cloud.weights, conditioned(codec, law, wishes).points)
+    wrong = joint(codec, careless)
     assert max(abs(wrong[row] - right[row]) for row in right) > 0.01
 
 
 def test_every_row_meets_the_condition_though_rules_move_some():
     rule = Forbid((("ward", Condition(("A",))), ("old", Condition((True,)))))
-    centres = some_centres(Schema((WARDS, OLD, SEX), rules=(rule,)))
-    parts = list(draw_rows(centres, 3000, wished(centres, {"old": "true"}), Streams.from_seed(1)))
+    codec, law = some_centres(Schema((WARDS, OLD, SEX), rules=(rule,)))
+    parts = list(draw_rows(codec, law, 3000, wished(codec, {"old": "true"}), Streams.from_seed(1)))
     rows = pl.concat([pl.DataFrame(dict(part)) for part in parts])
     assert len(rows) == 3000
     assert rows["old"].all()
     assert "A" not in set(rows["ward"])
     with pytest.raises(ParameterError, match="rules of the schema exclude such rows"):
-        list(draw_rows(centres, 10, wished(centres, {"old": "true", "ward": "A"}), Streams.from_seed(1)))
+        list(draw_rows(codec, law, 10, wished(codec, {"old": "true", "ward": "A"}), Streams.from_seed(1)))
 
 
 @pytest.fixture(scope="module")
@@ -177,11 +177,9 @@ def test_numbers_are_drawn_from_their_measures_and_conditioned_on_what_is_missin
     table = {"income": income, "ward": ["A" if x is None else "B" for x in income]}
     synth = covey.PrivateSynthesizer(20.0, schema=schema, seed=1).fit(table)
     release = covey.load(write_bundle(synth.release(100), tmp_path / "bundle"))
-    centres = Centres(release.codec, release.centres, release.numbers)
-    rows = pl.concat([pl.DataFrame(dict(part)) for part in draw_rows(centres, 400, [], Streams.from_seed(1))])
+    rows = release.sample(400, seed=1)
     assert rows["income"].cast(pl.Float64, strict=False).max() < 60
-    wishes = wished(centres, {"income": None})
-    missing = pl.DataFrame(dict(next(draw_rows(centres, 200, wishes, Streams.from_seed(2)))))
+    missing = release.sample(200, {"income": None}, seed=2)
     assert missing["income"].null_count() == len(missing)
     assert (missing["ward"] == "A").mean() > 0.9
     assert (rows["ward"] == "A").mean() < 0.4

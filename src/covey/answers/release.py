@@ -41,7 +41,7 @@ from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
 from covey.privacy.certificate import TableBounds
 from covey.reading import Reader
-from covey.release.conditional import Centres, Wish, draw_rows
+from covey.release.conditional import Wish, draw_rows
 from covey.release.contents import Bounds, PrivateRelease
 from covey.table.codec import Codec
 from covey.table.sources import joined
@@ -103,7 +103,7 @@ class Release(PrivateRelease):
         m, streams = whole_number(m, "m", 1, "It counts the synthetic rows, or persons."), streams_of(seed)
         if not self.several:
             wanted = Columns((self.codec,)).wishes(where or {})
-            return draw_rows(Centres(self.codec, self.centres, self.numbers), m, wanted, streams)
+            return draw_rows(self.codec, self.row_law, m, wanted, streams)
         make = MakePersons(self.described, self.persons)
         return draw_persons(make, m, self._about_persons(where), streams) if where else Drawn(m, make, streams)
 

@@ -6,7 +6,7 @@ A law sees what a model made of measurements, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -281,8 +281,3 @@ def balanced(cloud: WeightedPoints, body: Body | None, rounded: bool, codes: boo
     if isinstance(body, ProductOfSimplices) and rounded:
         return CodeLaw(cloud, Domain(body.sizes, (False,) * len(body.sizes)), as_one_hot=not codes)
     return RowLaw(cloud)
-
-
-def law_of(cloud: WeightedPoints, limits: Limits, codes: CodeLaw | None) -> RowLaw:
-    """The law of other centres of the same table: of categories and numbers, or of flags."""
-    return BitLaw(cloud, limits) if codes is None else replace(codes, cloud=cloud)

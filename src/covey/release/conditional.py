@@ -7,8 +7,8 @@ and within the centre that column becomes certain. What is drawn this way is pos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from covey.core.arrays import Array, Integers
 from covey.core.paper.blocks import WeightedPoints
 from covey.entropy import Streams
 from covey.errors import ParameterError
-from covey.methods.laws import CodeLaw, law_of
+from covey.methods.laws import BitLaw, CodeLaw, RowLaw
 from covey.table.attributes import MISSING as MISSING_CELL
 from covey.table.attributes import SPECIAL, Grid
 from covey.table.codec import Codec
@@ -25,30 +25,6 @@ from covey.table.codec import Codec
 PART_ROWS = 1 << 16  # rows that are drawn and decoded at a time
 PATIENCE = 50  # parts without a single row that keeps both the rules and the condition, before that is an answer
 FEWEST = 1 << 12  # rows that are drawn at a time for a range, of which some will lie beyond its ends
-
-
-@dataclass(frozen=True)
-class Centres:
-    """What a bundle says of the distribution that its rows come from. Public."""
-
-    codec: Codec
-    cloud: WeightedPoints
-    numbers: CodeLaw | None = None  # its categories and cells of numbers; None where every column is a flag
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many categories or cells each column has."""
-        return self.codec.domain_sizes if self.numbers is None else self.numbers.domain.sizes
-
-    def grid(self, a: int) -> Grid | None:
-        """How the values of a number or date are counted in steps; None for labels."""
-        found = self.codec.attributes[self.codec.names[a]]
-        return found if isinstance(found, Grid) else None
-
-    @property
-    def flags(self) -> bool:
-        """Whether every column is a flag: then a centre has one probability for each."""
-        return self.numbers is None
 
 
 @dataclass(frozen=True)
@@ -72,41 +48,47 @@ class Wish:
             found |= grid.has_value(cells) & (cells >= first) & (cells <= last)
         return found
 
-    def possible(self, centres: Centres) -> Array:
-        """Which of the centres' categories may hold rows that meet it."""
-        a, grid = self.attribute, centres.grid(self.attribute)
-        out = np.zeros(centres.sizes[a], dtype=bool)
-        if grid is None:
-            out[self._labels(centres.codec)] = True
-        elif centres.numbers is None or a not in centres.numbers.cells:  # declared bins, special values, missing
+    def possible(self, codec: Codec, law: RowLaw) -> Array:
+        """Which categories of a law's centres may hold rows that meet it."""
+        a, cells = self.attribute, law.cells if isinstance(law, CodeLaw) else {}
+        name, grid = codec.names[a], codec.attributes[codec.names[a]]
+        out = np.zeros(_sizes(codec, law)[a], dtype=bool)
+        if not isinstance(grid, Grid):
+            out[self._labels(codec)] = True
+        elif a not in cells:  # declared bins, special values, missing
             for first, last in self.ranges:
                 out[: grid.bins] |= (grid.axis.ends >= first) & (grid.axis.starts <= last)
-            out[[grid.bins + k for k in self.specials] + [centres.codec.domain_sizes[a] - 1] * self.missing] = True
+            out[[grid.bins + k for k in self.specials] + [codec.domain_sizes[a] - 1] * self.missing] = True
         else:
-            edges, words = centres.numbers.cells[a].edges, len(grid.field.special)
+            edges, words = cells[a].edges, len(grid.field.special)
             out[[*self.specials] + [words] * self.missing] = True
             apart = words + (not grid.field.required)
-            if self.ranges and centres.codec.names[a] in centres.codec.schema.links:
+            if self.ranges and name in codec.schema.links:
                 out[apart:] = True  # a distance from another column says nothing of the value alone
             else:
                 for first, last in self.ranges:
                     low, high = (apart + step - grid.axis.low for step in (first, last))
                     out |= (edges[1:] > max(low, apart)) & (edges[:-1] <= high)
-        if centres.codec.names[a] in centres.codec.expected:
-            out[centres.codec.domain_sizes[a] :] = True  # what is as expected may be any value
+        if name in codec.expected:
+            out[codec.domain_sizes[a] :] = True  # what is as expected may be any value
         return out
 
     def _labels(self, codec: Codec) -> list[int]:
         return [*self.codes] + [codec.domain_sizes[self.attribute] - 1] * self.missing
 
 
-def conditioned(centres: Centres, wishes: Sequence[Wish]) -> WeightedPoints:
+def _sizes(codec: Codec, law: RowLaw) -> tuple[int, ...]:
+    """How many categories or cells each column has; flags have one probability for both."""
+    return law.domain.sizes if isinstance(law, CodeLaw) else codec.domain_sizes
+
+
+def conditioned(codec: Codec, law: RowLaw, wishes: Sequence[Wish]) -> WeightedPoints:
     """The centres given that some columns lie in what may meet the wishes (Bayes' rule, centre by centre)."""
-    weights, points = centres.cloud.weights.copy(), centres.cloud.points.copy()
-    starts = np.concatenate([[0], np.cumsum(centres.sizes)])
+    weights, points = law.cloud.weights.copy(), law.cloud.points.copy()
+    starts = np.concatenate([[0], np.cumsum(_sizes(codec, law))])
     for wish in wishes:
-        a, mask = wish.attribute, wish.possible(centres).astype(np.float64)
-        if centres.flags:
+        a, mask = wish.attribute, wish.possible(codec, law).astype(np.float64)
+        if not isinstance(law, CodeLaw):
             one, zero = mask[1] * points[:, a], mask[0] * (1 - points[:, a])
             weights *= one + zero
             points[:, a] = np.divide(one, one + zero, out=np.zeros_like(one), where=one + zero > 0)
@@ -123,37 +105,30 @@ def conditioned(centres: Centres, wishes: Sequence[Wish]) -> WeightedPoints:
     return WeightedPoints(weights[kept] / total, points[kept])
 
 
-def draw_rows(centres: Centres, m: int, wishes: Sequence[Wish], streams: Streams) -> Iterator[Mapping[str, Any]]:
+def draw_rows(
+    codec: Codec, law: RowLaw, m: int, wishes: Sequence[Wish], streams: Streams
+) -> Iterator[Mapping[str, Any]]:
     """m rows as columns of values, part by part.
 
     A row that lies beyond the ends of a range, or that the rules of its schema move out of the condition, is drawn again.
     """
-    cloud, codec = conditioned(centres, wishes), centres.codec  # refused here, before anything is written
-    law = law_of(cloud, codec.limits, centres.numbers)
-
-    def rows(count: int, own: Streams) -> Mapping[str, Any]:
-        drawn = law.draw(count, own).astype(np.int64)
-        return codec.decode(drawn, own.postprocessing("decode"), codec.coding)
-
-    return _parts(centres, rows, m, wishes, streams)
+    cloud = conditioned(codec, law, wishes)  # refused here, before anything is written
+    given = replace(law, cloud=cloud) if isinstance(law, CodeLaw) else BitLaw(cloud, codec.limits)
+    return _parts(codec, given, m, wishes, streams)
 
 
-def _parts(
-    centres: Centres,
-    draw: Callable[[int, Streams], Mapping[str, Any]],
-    m: int,
-    wishes: Sequence[Wish],
-    streams: Streams,
-) -> Iterator[Mapping[str, Any]]:
+def _parts(codec: Codec, law: RowLaw, m: int, wishes: Sequence[Wish], streams: Streams) -> Iterator[Mapping[str, Any]]:
     """Parts of drawn rows, until m of them meet the wishes."""
     left, part, idle = m, 0, 0
     least = FEWEST if any(wish.ranges for wish in wishes) else 1
     while left:
         own, count = streams.child(f"part {part}"), max(least, min(PART_ROWS, left))
-        columns, keep = draw(count, own), np.ones(count, dtype=bool)
+        drawn = law.draw(count, own).astype(np.int64)
+        columns: Mapping[str, Any] = codec.decode(drawn, own.postprocessing("decode"), codec.coding)
+        keep = np.ones(count, dtype=bool)
         if wishes:
-            cells, _ = centres.codec.encode(columns, "cells")
-            keep = np.all([wish.met(centres.codec, cells[:, wish.attribute]) for wish in wishes], axis=0)
+            cells, _ = codec.encode(columns, "cells")
+            keep = np.all([wish.met(codec, cells[:, wish.attribute]) for wish in wishes], axis=0)
             keep &= np.cumsum(keep) <= left
             columns = {name: values.filter(keep) for name, values in columns.items()}
         part, left, idle = part + 1, left - int(keep.sum()), 0 if keep.any() else idle + 1

@@ -123,10 +123,15 @@ class PrivateRelease:
         return self.fitted.measurements
 
     @property
+    def row_law(self) -> RowLaw:
+        """The law of the rows of its one table."""
+        assert isinstance(self.fitted.law, RowLaw)  # nosec B101 # for the type checker; persons have none
+        return self.fitted.law
+
+    @property
     def centres(self) -> WeightedPoints:
         """The weighted centres that rows of its one table are drawn from."""
-        assert isinstance(self.fitted.law, RowLaw)  # nosec B101 # for the type checker; persons have none
-        return self.fitted.law.cloud
+        return self.row_law.cloud
 
     @property
     def persons(self) -> PersonsLaw:
