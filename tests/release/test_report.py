@@ -24,11 +24,11 @@ from covey.methods.regain.plan import plan_bits
 from covey.privacy.budget import make_budget
 from covey.privacy.certificate import of_hundred
 from covey.privacy.gate import Gate
-from covey.release import looks, report
+from covey.release import looks
 from covey.release.bundle import write_bundle
 from covey.release.charts import certificate_chart, number, percent, ticks, up
 from covey.release.contents import NOTHING_SAID, About, AnonymousRelease
-from covey.release.page import style_sheet
+from covey.release.page import style_sheet, templates
 from covey.release.report import guess, report_html
 from covey.release.statements import agreeing
 from covey.release.summary import MOST_BINS, associations, coarsened, cramers_v, describe, ranked
@@ -183,7 +183,7 @@ def test_every_purpose_that_a_method_can_charge_is_explained():
         for p in (1, 10, 100):
             for pure in (True, False):
                 purposes |= set(plan_bits(n, p, a_budget(1, pure)).shares)
-    assert purposes == set(report.PURPOSES)
+    assert purposes == set(templates().globals["ui"].purposes)
 
 
 def test_the_spectrum_shows_the_noise_edge(page, release):

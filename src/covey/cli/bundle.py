@@ -140,11 +140,10 @@ def sample(  # click passes each option by its name
 @options("folder", "json")
 def cite(folder: Path, as_json: bool) -> None:
     """Say how to cite a bundle, in words and as BibTeX."""
-    from covey.release.cite import cite as citation
+    from covey.release.verify import cite as citation
 
     found = citation(folder)
-    facts = {"sentence": found.sentence, "bibtex": found.bibtex, "sha256": found.digest}
-    say(as_json, facts, f"{found.sentence}\n\n{found.bibtex}")
+    say(as_json, found, f"{found['sentence']}\n\n{found['bibtex']}")
 
 
 @command(

@@ -28,7 +28,7 @@ def style_sheet() -> Html:
 
 
 @cache
-def _templates() -> Any:
+def templates() -> Any:
     """The templates, and what all of them may call."""
     jinja2 = optional("jinja2")
     escaped = jinja2.pass_context(lambda context, value: _escaped(context.name, value))
@@ -60,7 +60,7 @@ def _escaped(template: str, value: Any) -> Any:
 
 def render(template: str, **given: Any) -> Html:
     """A template with what it shows."""
-    return Html(_templates().get_template(template).render(given))
+    return Html(templates().get_template(template).render(given))
 
 
 def section(key: str, title: str, template: str, **given: Any) -> Part:

@@ -18,14 +18,12 @@ from covey.core.arrays import Array, Integers, blas_threads
 from covey.core.numbers.cells import Cells
 from covey.core.tables.counts import moments
 from covey.core.tables.distance import DEGREES, bit_distances, category_distances, misplaced_bits, misplaced_rows
-from covey.entropy import SEEDED_MARK
 from covey.html import Html, shorten
 from covey.methods.regain.predict import small_groups
-from covey.privacy.budget import PrivacyStatement, shown
+from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import WORDS, Certificate, Distances, TableBounds, of_hundred
 from covey.release import charts
 from covey.release.contents import (
-    LARGE_EPSILON,
     NOTHING_SAID,
     About,
     AnonymousRelease,
@@ -51,26 +49,6 @@ SPELLED = 90  # characters of a list of categories; schema.json has all of them
 LISTED = 2000  # columns in the list
 DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
 NO_CERTIFICATE = "No part of the budget was set aside for a certificate, so this release has no bound on its error."
-PURPOSES = {
-    "domains": "limits and categories that were not declared",
-    "relations": "which columns follow from others, and how many rows break that",
-    "means": "how often each yes/no column is yes",
-    "moments": "how often yes/no columns are yes, alone and in pairs",
-    "row sums": "how many yes/no columns of a row are yes",
-    "scores": "the shape of the strongest directions",
-    "coding": "a centre and a radius that keep the noise small",
-    "histograms": "each column alone: one-way tables, and the shapes of numbers",
-    "look": "how far pairs of columns are from independent, which decides whether pairs are measured",
-    "columns and pairs": "one-way tables, and two-way tables where the look found them worth it",
-    "pairs": "two-way tables, each pair of columns",
-    "important": "pairs of columns that matter most, a second time",
-    "choosing triples": "which three columns go together most",
-    "triples": "three-way tables of the chosen columns",
-    "events": "how many events a person has",
-    "tables": "tables of two attributes of persons and events",
-    "ranks": "how numbers vary together",
-    "certificate": "the accuracy certificate",
-}
 
 
 @dataclass(frozen=True)
@@ -177,7 +155,8 @@ def _pictures(release: AnyRelease, seen: Seen) -> list[Part]:
 
 def _private_page(release: PrivateRelease, files: Files, seen: Seen, whole: Bounds) -> str:
     privacy, budget = release.privacy, release.privacy.budget
-    given = {"privacy": privacy, "budget": budget, "files": files, "odds": odds}
+    chance = guess(float(budget.epsilon), float(budget.delta))
+    given = {"privacy": privacy, "budget": budget, "files": files, "chance": chance}
     bound = stated(release.certificate, whole) or NO_CERTIFICATE
     sections = attempted("The first synthetic rows", _first_rows, release, files, seen, whole)
     sections += [
@@ -201,19 +180,7 @@ def _private_page(release: PrivateRelease, files: Files, seen: Seen, whole: Boun
         section("foundations", "What the guarantee rests on", "foundations.html", **given),
         section("reuse", "Cite and reuse", "reuse.html", question=question, python=python, **given),
     ]
-    badges = [("synthetic", ""), ("differentially private", "good"), (budget.parameters, "good")]
-    if privacy.seeded:
-        badges = [("synthetic", ""), (SEEDED_MARK, "alarm")]
-    if budget.epsilon > LARGE_EPSILON:
-        badges.append(("weak guarantee", "warn"))
-    words = "privacy budget ε" if budget.pure else f"privacy budget ε, with δ = {shown(budget.delta)}"
-    tiles = [
-        ("persons" if files.several else "rows", f"{files.units:,}"),
-        ("columns", f"{files.width:,}"),
-        (words, f"{float(budget.epsilon):g}"),
-        *headline(release, whole),
-    ]
-    return render("private.html", sections=sections, badges=badges, tiles=tiles, watermark=None, **given)
+    return render("private.html", sections=sections, headline=headline(release, whole), **given)
 
 
 def _anonymous_page(release: AnonymousRelease, files: Files, pictures: list[Part]) -> str:
@@ -234,15 +201,7 @@ def _anonymous_page(release: AnonymousRelease, files: Files, pictures: list[Part
         *pictures,
         section("reuse", "Cite and reuse", "reuse.html", **given),
     ]
-    badges = [("synthetic", ""), (f"{r}-anonymous", "warn"), ("not for publication", "alarm")]
-    badges += [(SEEDED_MARK, "alarm")] if release.seeded else []
-    tiles = [
-        ("rows", f"{files.units:,}"),
-        ("columns", f"{files.width:,}"),
-        ("groups", f"{release.groups:,}"),
-        ("records, at least, in every group", f"{r:,}"),
-    ]
-    return render("anonymous.html", sections=sections, badges=badges, tiles=tiles, watermark=None, **given)
+    return render("anonymous.html", sections=sections, **given)
 
 
 def _first_rows(release: PrivateRelease, files: Files, seen: Seen, whole: Bounds) -> Part:
@@ -276,7 +235,7 @@ def _spending(privacy: PrivacyStatement) -> Part:
     if whole > privacy.spent:
         parts.append(("left unspent", whole - privacy.spent))
     shares = [(name, amount, float(amount / whole)) for name, amount in parts]
-    given = {"privacy": privacy, "budget": privacy.budget, "purposes": PURPOSES}
+    given = {"privacy": privacy, "budget": privacy.budget}
     return section("budget", "How the budget was spent", "budget.html", parts=shares, **given)
 
 
@@ -304,19 +263,6 @@ def guess(epsilon: float, delta: float) -> float:
     """The best chance of telling two equally likely neighbours apart: (e^ε + δ)/(e^ε + 1)."""
     other = exp(-epsilon)
     return min(1.0, (1 + delta * other) / (1 + other))
-
-
-def odds(privacy: PrivacyStatement) -> str:
-    """The guarantee as a game against a coin, from ε and δ alone."""
-    budget = privacy.budget
-    rest = "those of one person" if budget.persons or budget.rows_per_person > 1 else "one"
-    chance = 100 * guess(float(budget.epsilon), float(budget.delta))
-    said = f"{chance:.1f}%" if chance < 99.95 else f"{chance:.4g}%"
-    return (
-        f"Suppose an attacker knows every row of the confidential table except {rest}, and must choose between two equally "
-        f"likely versions of it. With this whole folder in hand the attacker {'would be' if privacy.seeded else 'is'} right in "
-        f"at most {said} of cases; tossing a coin is right in 50%."
-    )
 
 
 def _example_question(schema: Schema, of: str) -> tuple[str, str]:

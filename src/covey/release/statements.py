@@ -211,8 +211,12 @@ def _persons_facts(found: Certificate) -> dict[str, Any]:
 
 
 def unfinished_words(folder: Path) -> str:
-    """README.md of a bundle whose data are written and whose words are not yet made."""
-    return render("unfinished.md", guarantee=read_json(folder / "privacy.json")["guarantee"])
+    """README.md of a bundle whose data are written and whose words are not yet made: no template stands before the data."""
+    return (
+        f"Synthetic data: {read_json(folder / 'privacy.json')['guarantee']}.\n\n"
+        "The data of this folder are complete, and `covey verify` checks them. The report is still missing. If nobody is making "
+        "it,\nthis makes it from the data alone:\n\n    covey resume FOLDER\n"
+    )
 
 
 def private_words(release: PrivateRelease, tables: Sequence[str], mended: int | None, accuracy: str | None) -> str:

@@ -1,4 +1,4 @@
-"""A bundle checked without any true data."""
+"""A bundle that somebody hands over: checked without any true data, cited, and used as the prior of a new release."""
 
 from __future__ import annotations
 
@@ -11,17 +11,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from covey.errors import InputError
-from covey.privacy.budget import Budget, Charge, budget_for
+from covey.errors import InputError, ParameterError
+from covey.methods.regain.tables import Prior
+from covey.privacy.budget import Budget, Charge, budget_for, parameters
 from covey.release.model import read_arrays, read_json, read_model
 from covey.release.places import REPORT, SUMS, counting, listed
 from covey.table.codec import Codec
 from covey.table.columns import cell_by_cell, unguarded
 from covey.table.description import Description
 from covey.table.resources import Resource
+from covey.table.schema import Schema
 from covey.table.sources import joined, open_source
 
 SCHEMA, PACKAGE = "schema.json", "datapackage.json"  # what describes the one table of a bundle, or several
+PAPER = (
+    "M. Boedihardjo, T. Strohmer, R. Vershynin: Covariance's Loss is Privacy's Gain: Computationally Efficient, Private and "
+    "Accurate Synthetic Data. Foundations of Computational Mathematics (2022)."
+)
 
 
 @dataclass(frozen=True)
@@ -220,3 +226,81 @@ def file_digest(path: Path) -> str:
 def bundle_digest(bundle: Path) -> str:
     """The digest under which the ledger knows a bundle: that of its list of checksums."""
     return file_digest(bundle / SUMS)
+
+
+# Cited.
+
+
+def cite(folder: Path) -> dict[str, str]:
+    """The citation of a bundle that is whole and consistent: a sentence, BibTeX, and the fingerprint."""
+    checked, digest = verify_bundle(folder), bundle_digest(folder)
+    facts, n, promise = checked.facts, checked.facts["n"], str(checked.facts["guarantee"])
+    if "epsilon" in facts:
+        promise += f", {parameters(Fraction(facts['epsilon']), Fraction(facts['delta']))}, for {facts['unit']}"
+    if checked.counted == "persons":
+        title, source = "Synthetic tables of {} persons with their events", f"confidential tables of {n:,} persons"
+    else:
+        title, source = "Synthetic table of {} rows", f"a confidential table of {n:,} rows"
+    made = facts["about"]["made"]
+    sentence = (
+        f"{title.format(f'{checked.rows:,}')}, made on {made} with covey {facts['covey']} from {source}; {promise}. "
+        f"SHA-256 of its list of checksums: {digest}. Method: {PAPER}"
+    )
+    bibtex = "\n".join(
+        [
+            f"@misc{{covey-{digest[:12]},",
+            f"  title = {{{title.format(checked.rows)} made with covey}},",
+            f"  year = {{{made[:4]}}},",
+            f"  note = {{{promise}; SHA-256 {digest}}}",
+            "}",
+        ]
+    )
+    return {"sentence": sentence, "bibtex": bibtex, "sha256": digest}
+
+
+# As public information for a new release of the same kind of table.
+
+
+def read_prior(folder: Any, codec: Codec, seeded: bool) -> Prior:
+    """The rows of a private bundle, checked, in the codes of a schema."""
+    place = checked_prior(folder, Description.of(codec.schema), seeded)
+    codes, _ = codec.encode(rows_path(place), "numbers")
+    return Prior(np.asarray(codes), bundle_digest(place))
+
+
+def checked_prior(folder: Any, now: Description, seeded: bool) -> Path:
+    """The folder of a private bundle, checked.
+
+    The bundle must be whole, differentially private and of the same tables. Using it costs nothing that was not paid when it was
+    made: if it is about the same persons, both releases count, and the ledger adds them up.
+    """
+    place = Path(folder)
+    facts = verify_bundle(place).facts
+    if "group_size" in facts:
+        raise InputError(
+            f"{place} is an anonymous bundle, which is not differentially private. Used as public information, it would leak "
+            "into a private release. Give a bundle made by covey release."
+        )
+    if facts["seeded"] and not seeded:
+        raise InputError(
+            f"{place} was made with a seed and is not private: it cannot be the prior of a private release."
+        )
+    before = described_by(place)
+    if [(part.name, part.parent) for part in before.tables] != [(part.name, part.parent) for part in now.tables]:
+        raise ParameterError(f"the prior {place} has other tables, or links them otherwise.")
+    for one, two in zip(before.tables, now.plain().tables, strict=True):
+        _same_fields(one.schema, two.schema, place)
+    return place
+
+
+def _same_fields(before: Schema, now: Schema, place: Path) -> None:
+    """Refuse a bundle whose columns are others, or have other limits or categories."""
+    if before.names != now.names:
+        other = sorted(set(before.names) ^ set(now.names)) or list(before.names)
+        raise ParameterError(f"the prior {place} has other columns than the schema: {', '.join(map(repr, other[:5]))}.")
+    for one, two in zip(before.fields, now.fields, strict=True):
+        if one.to_dict() != two.to_dict():
+            raise ParameterError(
+                f"the prior {place} describes {one.name!r} differently from the schema: a prior has the same limits and "
+                "categories. Release without it, or use last year's description of this column."
+            )

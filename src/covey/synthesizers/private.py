@@ -62,8 +62,7 @@ from covey.privacy.certificate import Certificate, TableBounds
 from covey.privacy.gate import WHOLE, Gate
 from covey.privacy.unit import REPLACE, Neighbours
 from covey.reading import Form, Prepared, Reader, read_bits, read_codes, read_reals
-from covey.release.prior import checked_prior, read_prior
-from covey.release.verify import bundle_digest, tables_of
+from covey.release.verify import bundle_digest, checked_prior, read_prior, tables_of
 from covey.synthesizers.base import NOT_FITTED, Synthesizer, check_domain
 from covey.table.description import Description
 from covey.table.provisional import Provisional
