@@ -17,7 +17,7 @@ from audits.gates import paper_gate
 from covey.core.paper.blocks import bootstrap, round_bits
 from covey.core.paper.bodies import Cube
 from covey.core.paper.covering import LatticeCovering, nearest_point_partition
-from covey.core.paper.subspace import tries_per_draw
+from covey.core.paper.subspace import Envelope
 from covey.core.tables.counts import EXACT_ROWS, moments
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
@@ -75,6 +75,11 @@ def algorithm_4_against_one_pass(n):
 
     one_pass = best(lambda: ArrayRows(X).reduce(moments))
     report(f"all of Algorithm 4 with m = n, {n:,} × 100, against one pass of moments", best(run) / one_pass, 3)
+
+
+def tries_per_draw(A, generator, proposals):
+    envelope = Envelope.of(np.linalg.eigh(A)[0])
+    return 1 / np.mean(np.exp(envelope.log_acceptance(envelope.propose(generator, proposals))))
 
 
 def bingham_tries():

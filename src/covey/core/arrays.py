@@ -71,6 +71,11 @@ def hollow(a: Floats) -> Floats:
     return a
 
 
+def counted(count: Array) -> Integers:
+    """0 … c − 1 for each c in turn."""
+    return np.asarray(np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count), dtype=np.int64)
+
+
 def physical_memory() -> int:
     """Bytes of memory in this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

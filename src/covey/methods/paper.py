@@ -213,8 +213,8 @@ class PaperParameters:
         words = f"Algorithm 4 with {self.constants} constants"
         if self.t in (0, self.p):
             return words
-        off = slack(self.p, self.n, float(self.charge("projection").amount), self.t)
-        return f"{words}; directions in floating point, which may add {off.epsilon:.1g} to ε and {off.delta:.1g} to δ"
+        epsilon, delta = slack(self.p, self.n, float(self.charge("projection").amount), self.t)
+        return f"{words}; directions in floating point, which may add {epsilon:.1g} to ε and {delta:.1g} to δ"
 
     @property
     def means_noise(self) -> float:

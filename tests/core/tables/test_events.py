@@ -5,13 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from covey.core.tables.events import (
-    WEIGHT_STEPS,
-    Histories,
-    count_bins,
-    position_starts,
-    timed,
-)
+from covey.core.tables.events import WEIGHT_STEPS, Histories, count_bins, position_starts, timed
 from covey.measure.query import Factor, Query
 from covey.methods.persons.measure import count_factor
 
@@ -64,11 +58,7 @@ def test_tables_average_over_the_events_of_a_person():
     ranges = Query([(1,)], {1: Factor(np.array([0, 1, 3]), np.arange(2))}, of="person", total=False)
     assert ranges.kernel()(three).integers()[0].tolist() == [WEIGHT_STEPS, 2 * WEIGHT_STEPS]
     assert averaged(three, "event", (2,)).tolist() == [2 * third, WEIGHT_STEPS, third]
-    assert averaged(three, "across", (1, 3)).tolist() == [
-        [0, 0],
-        [WEIGHT_STEPS, 0],
-        [third, 2 * third],
-    ]
+    assert averaged(three, "across", (1, 3)).tolist() == [[0, 0], [WEIGHT_STEPS, 0], [third, 2 * third]]
     steps = averaged(three, "step", (2, 2))
     assert steps.tolist() == [[0, 0, WEIGHT_STEPS // 2], [0, 0, 0], [WEIGHT_STEPS // 2, 0, 0]]
     sixth = WEIGHT_STEPS // 6
@@ -76,14 +66,7 @@ def test_tables_average_over_the_events_of_a_person():
     assert two.tolist() == [2 * sixth, 0, 4 * sixth, 0, 0, 0]  # folded: 0 and 2 in either order
     crossed = averaged(three, "two", (2, 3))
     assert crossed.tolist() == [[sixth, 3 * sixth], [0, 0], [sixth, sixth]]
-    assert averaged(three, "person", (0, 4))[1].tolist() == [
-        WEIGHT_STEPS,
-        WEIGHT_STEPS,
-        0,
-        0,
-        0,
-        0,
-    ]
+    assert averaged(three, "person", (0, 4))[1].tolist() == [WEIGHT_STEPS, WEIGHT_STEPS, 0, 0, 0, 0]
 
 
 def test_a_cap_keeps_the_first_events_of_each_person_and_looks_at_nobody_else():

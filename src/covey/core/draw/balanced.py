@@ -233,11 +233,7 @@ def round_table(expected: Floats, totals: Integers, public: np.random.Generator)
 
 
 def refine_categories(
-    rows: Array,
-    cloud: WeightedPoints,
-    domain: Domain,
-    public: np.random.Generator,
-    kept: Kept,
+    rows: Array, cloud: WeightedPoints, domain: Domain, public: np.random.Generator, kept: Kept
 ) -> Array:
     """Exchange one attribute between two rows wherever Σ E²/(M + ½) falls, M the centres' own pair tables.
 
@@ -287,9 +283,8 @@ def refine_categories(
             cost = cost + tie.cost(a, xi, xj)
         good = cost < HEAT * max(0.0, 1 - 2 * turn / blocks) * public.exponential(size=len(i))
         if zeros:
-            good[good] = ~(
-                zeros.forbids(a, _with(xi[good], a, xj[good])) | zeros.forbids(a, _with(xj[good], a, xi[good]))
-            )
+            yi, yj = exchanged(a, xi[good], xj[good])
+            good[good] = ~(zeros.forbids(a, yi) | zeros.forbids(a, yj))
         if not good.any():
             continue
         taken = np.flatnonzero(good)
@@ -310,11 +305,11 @@ def refine_categories(
     return np.asarray((codes - s).astype(rows.dtype, order="F"))
 
 
-def _with(rows: Integers, a: int, others: Integers) -> Integers:
-    """Rows with attribute a of others."""
-    out = rows.copy()
-    out[:, a] = others[:, a]
-    return out
+def exchanged(a: int, xi: Integers, xj: Integers) -> tuple[Integers, Integers]:
+    """Rows i and j after they have exchanged attribute a."""
+    yi, yj = xi.copy(), xj.copy()
+    yi[:, a], yj[:, a] = xj[:, a], xi[:, a]
+    return yi, yj
 
 
 def keep_limits(rows: Array, limits: Sequence[tuple[list[int], int]], public: np.random.Generator) -> Array:
@@ -341,9 +336,8 @@ def keep_limits(rows: Array, limits: Sequence[tuple[list[int], int]], public: np
 # What swaps between rows keep besides pair tables: covariances of scores, and tables of chosen triples.
 
 TIE = 100.0  # weight of a covariance of scores beside that of a cell, when rows are swapped
-THREE = (
-    4.0  # weight of a cell of a triple beside that of a pair: triples are few, and pairs pull at them from all sides
-)
+# Weight of a cell of a triple beside that of a pair: triples are few, and pairs pull at them from all sides.
+THREE = 4.0
 
 
 class Ties:
@@ -416,11 +410,8 @@ class TripleTies:
     def _moves(self, a: int, xi: Integers, xj: Integers) -> list[tuple[Triple, tuple[Integers, ...]]]:
         """By triple that names attribute a: the cells of rows i and j before an exchange, and after it."""
         own = [triple for triple in self.triples.names if a in triple]
-        if not own:
-            return []
-        yi, yj = xi.copy(), xj.copy()
-        yi[:, a], yj[:, a] = xj[:, a], xi[:, a]
-        return [(triple, tuple(self._cells(triple, x) for x in (xi, xj, yi, yj))) for triple in own]
+        rows = (xi, xj, *exchanged(a, xi, xj)) if own else ()
+        return [(triple, tuple(self._cells(triple, x) for x in rows)) for triple in own]
 
     def cost(self, a: int, xi: Integers, xj: Integers) -> Array:
         """What exchanging attribute a between rows i and j costs."""

@@ -56,7 +56,8 @@ class Device:
     def get32(self, array: Any) -> NDArray[np.float32]:
         """An array of the device in ordinary memory; on the processor the array itself."""
         if self.xp is not np:
-            array = np.from_dlpack(array if self.where is None else _to_processor(array))
+            away = self.where is not None
+            array = np.from_dlpack(import_module("array_api_compat").to_device(array, "cpu") if away else array)
         return np.asarray(array, dtype=np.float32)
 
     def indices(self, array: Any) -> Any:
@@ -64,9 +65,8 @@ class Device:
         return self.xp.asarray(np.ascontiguousarray(array, dtype=np.int64), device=self.where)
 
 
-PROCESSOR = Device(
-    "cpu", np
-)  # for wide tables: float32 throughout halves the memory that a step of the fit passes through
+# For wide tables: float32 throughout halves the memory that a step of the fit passes through.
+PROCESSOR = Device("cpu", np)
 DOUBLE = Device("cpu", np, double=True)  # for narrow tables
 
 
@@ -114,10 +114,6 @@ def _load(module: str) -> Any:
         raise MissingExtraError(
             "a device other than 'cpu' needs PyTorch or CuPy and array-api-compat: pip install 'covey[gpu]'."
         ) from error
-
-
-def _to_processor(array: Any) -> Any:
-    return import_module("array_api_compat").to_device(array, "cpu")
 
 
 HISTORY = 6  # pairs of steps and slopes that are remembered, each two vectors as long as x

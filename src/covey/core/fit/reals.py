@@ -7,7 +7,7 @@ margins, rank by rank. Margins are first tilted until they have the measured mea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,9 +26,8 @@ HEAVY = 0.01  # share of a single step of the grid above which it is one value, 
 STANDS_OUT = 4.0  # times the density of its neighbours
 FINE_STEPS = 256  # of a grid: a coarser step may hold all of a narrow column
 TILTS = 40  # steps of Newton's method; it ends far earlier where there is a solution
-RIDGE = np.array(
-    [1e-6, 1e-2]
-)  # what a tilt costs beside what its moments miss: nearly nothing for the mean, little for the variance
+# What a tilt costs beside what its moments miss: nearly nothing for the mean, little for the variance.
+RIDGE = np.array([1e-6, 1e-2])
 FAR_OFF = 0.1  # deviations, or half of a share of the variance, by which a margin may miss its moments
 LOOKED_AT = 256  # values of a margin at which distribution functions are compared
 CLOSE = 0.02  # of a spread, of a variance, of a distribution function: gaps that nobody notices
@@ -185,8 +184,10 @@ def fit_points(start: Floats, margins: Floats | None, target: RealTarget, inside
     best, kept, points = np.inf, start, start
     for turn in range(ROUNDS):
         moving = first is not None and turn < min(STILL, ROUNDS - 1)
-        for candidate in _candidates(points, margins, target, inside):
-            points = candidate
+        candidates = [inside(transported(points, target))]
+        if margins is not None:
+            candidates.append(inside(ranked(candidates[0], margins)))
+        for points in candidates:
             missed = np.inf if moving else target.misses(points, margins)
             if missed < best:
                 best, kept = missed, points
@@ -194,14 +195,6 @@ def fit_points(start: Floats, margins: Floats | None, target: RealTarget, inside
             margins = tilted(first, points, target)
         tick((turn + 1) / ROUNDS)
     return kept
-
-
-def _candidates(points: Floats, margins: Floats | None, target: RealTarget, inside: Inside) -> Iterator[Floats]:
-    """The two steps of a round, each with its points."""
-    points = inside(transported(points, target))
-    yield points
-    if margins is not None:
-        yield inside(ranked(points, margins))
 
 
 def cut_moments(points: Floats, spread: Spread) -> tuple[Floats, Floats]:

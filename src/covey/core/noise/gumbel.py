@@ -14,13 +14,11 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 
-MARGIN = (
-    2.0**-28
-)  # floats of noise below 2^10 are right to 2^-40; scores farther apart than 2^18 scales are not in doubt
+# Floats of noise below 2^10 are right to 2^-40; scores farther apart than 2^18 scales are not in doubt.
+MARGIN = 2.0**-28
 ROUNDING = 2.0**-50  # of a score's distance from the best one, relative
-NEAR_ONE = (
-    1 - 2.0**-20
-)  # beyond, floats of w say too little: such a candidate's noise lies below −2.6, which is all that is said
+# Beyond, floats of w say too little: such a candidate's noise lies below −2.6, which is all that is said.
+NEAR_ONE = 1 - 2.0**-20
 
 
 def largest_with_gumbel(scores: Integers, scale: Fraction, generator: np.random.Generator, digits: int = 64) -> int:

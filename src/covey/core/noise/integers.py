@@ -304,12 +304,6 @@ def knorm_deviation(size: int, dimension: int) -> float:
     return sqrt((dimension + 1) * (dimension + 2) * body_moment(size, 2) * Fraction(size, size - 1))
 
 
-def knorm_tails(size: int, dimension: int) -> float:
-    """Excess kurtosis of an entry."""
-    radius = Fraction((dimension + 3) * (dimension + 4), (dimension + 1) * (dimension + 2))
-    return float(radius * body_moment(size, 4) / body_moment(size, 2) ** 2) - 3
-
-
 @lru_cache(maxsize=1024)
 def body_moment(size: int, power: int) -> Fraction:
     """E|x_i|^power for a uniform real point with Σx = 0 and positive part at most 1.

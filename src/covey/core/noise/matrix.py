@@ -59,7 +59,9 @@ class Factor:
         self._words: dict[int, Words] = {}  # row → a line of words for each level
         self.sums: Floats = np.zeros(q)  # of absolute values, by row
         largest = 0.0
-        for begin, end in _row_groups(q):
+        rows = max(1, STRIP // 8 // q)  # whose numbers are drawn together: enough for speed, few enough for memory
+        for begin in range(0, q, rows):
+            end = min(q, begin + rows)
             normals = Normals((end * (end - 1) - begin * (begin - 1)) // 2, generator, digits)
             self._place(normals, begin, end)
             self.sums[begin:end] = np.abs(self.value[begin:end, :end]).sum(axis=1)
@@ -157,12 +159,6 @@ class Factor:
         if column < row:
             return whole(float(self.value[row, column]), (rest, size), self.unit, extra)
         return self.chi.cut(row, (rest, size), extra)
-
-
-def _row_groups(q: int) -> list[tuple[int, int]]:
-    """Ranges of rows whose numbers are drawn together: enough for speed, few enough for memory."""
-    size = max(1, STRIP // 8 // q)
-    return [(begin, min(q, begin + size)) for begin in range(0, q, size)]
 
 
 def _stack(rows: list[Floats]) -> Floats:
@@ -311,15 +307,10 @@ class MatrixNoise:
             fine = unit << (2 * WORD * words)
             total, error = plus - minus, reach[left] * (1 << (WORD * words))
             low, high = ((2 * times[left] * (total + e) + fine) // (2 * fine) for e in (-error, error))
-            done = np.asarray(low == high, dtype=bool) | _saturated(low, high)
+            done = np.asarray((low == high) | (low >= SATURATION) | (high <= -SATURATION), dtype=bool)
             out[left[done]] = np.clip(low[done], -SATURATION, SATURATION)
             left, words = left[~done], words + 1
         return out
-
-
-def _saturated(low: Wide, high: Wide) -> Array:
-    """Where all that an entry may be is stored as the same bound."""
-    return np.asarray((low >= SATURATION) | (high <= -SATURATION), dtype=bool)
 
 
 HALF = Fraction(1, 2)  # what is added before rounding down
@@ -440,11 +431,7 @@ class SignNoise(MatrixNoise):
     _factors: tuple[SignFactor, SignFactor]
 
     def __init__(
-        self,
-        scale: Fraction,
-        weights: Sequence[Fraction],
-        generator: np.random.Generator,
-        digits: Digits = STANDARD,
+        self, scale: Fraction, weights: Sequence[Fraction], generator: np.random.Generator, digits: Digits = STANDARD
     ) -> None:
         if len(weights) < 2:
             raise ParameterError("noise for signs has a column and the constant, or more.")

@@ -37,12 +37,8 @@ class PairLaw:
             return float(np.sqrt(float(self.scale)))
         if self.family == "laplace":
             return float(np.sqrt(2) * float(self.scale))
-        return float(float(self.scale) * np.sqrt((self._dimension + 1) / 2))
-
-    @property
-    def _dimension(self) -> int:
-        """Of the centred coding."""
-        return int(np.sum(self.domain.counts - 1))
+        dimension = int(np.sum(self.domain.counts - 1))  # of the centred coding
+        return float(float(self.scale) * np.sqrt((dimension + 1) / 2))
 
     @property
     def drawable(self) -> bool:
@@ -65,15 +61,12 @@ class PairLaw:
             for size in sorted({size for _, size in rest})
         ]
 
-    def _matrix(self, generator: np.random.Generator) -> Floats:
-        basis = self.domain.simplex_basis()
-        return np.asarray(basis @ simulated_matrix(float(self.scale), basis.shape[1], generator) @ basis.T)
-
     def simulate(self, public: np.random.Generator) -> Floats:
         """A draw of the same law in floating point, for shrinkage: from public randomness, never from the noise's."""
         d = self.domain
         if self.family == "matrix":
-            return d.off_blocks(self._matrix(public))
+            basis = d.simplex_basis()
+            return d.off_blocks(basis @ simulated_matrix(float(self.scale), basis.shape[1], public) @ basis.T)
         shape = (d.total, d.total)
         if self.family == "gaussian":
             g = public.standard_normal(shape) * np.sqrt(float(self.scale))

@@ -15,16 +15,15 @@ from functools import cached_property
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Array, Floats, Integers, counted
 from covey.core.numbers.grid import Measure
 from covey.core.tables.domain import by_run, merge_nominal, merge_ordered
 
 CELLS = 48  # more hardly change a rank, and make the pair tables that rows are swapped toward sparse
 LIGHT = 1 / 16  # of a bin's mass: what is lighter has no bin of its own
 HEAVY = 0.5 / CELLS  # a single value with such a share has a cell of its own
-MOST_BINS = (
-    256  # besides special codes: at most 2·CELLS heavy values, a run of cells after each, and CELLS/1.5 full cells
-)
+# Besides special codes: at most 2·CELLS heavy values, a run of cells after each, and CELLS/1.5 full cells.
+MOST_BINS = 256
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,7 @@ class Cells:
         order = np.argsort(cells + public.random(len(cells)))  # those of a cell together, in random order
         own = cells[order]
         count = np.bincount(own, minlength=len(self.share))
-        place = np.arange(len(own)) - np.repeat(np.cumsum(count) - count, count)
-        u = (place + public.random(len(self.share))[own]) / count[own]
+        u = (counted(count) + public.random(len(self.share))[own]) / count[own]
         low, high = self.edges[own], self.edges[own + 1]
         below = self.measure.below(self.edges)
         codes = self.measure.at(below[own] + u * np.diff(below)[own], low, high)
@@ -91,10 +89,12 @@ def _pieces(measure: Measure) -> Integers:
     """Starts of the measure's ranges, heavy ones cut into even pieces of at most a cell's mass."""
     width = measure.stop - measure.start
     count = np.minimum(np.ceil(measure.share * CELLS).astype(np.int64), width)
-    count = np.maximum(count, 1)
-    place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    step = np.repeat(width // count, count)
-    return np.asarray(np.repeat(measure.start, count) + place * step)
+    return even_pieces(measure.start, width, np.maximum(count, 1))
+
+
+def even_pieces(start: Integers, width: Integers, count: Integers) -> Integers:
+    """Starts of so many even pieces of each range."""
+    return np.asarray(np.repeat(start, count) + counted(count) * np.repeat(width // count, count))
 
 
 def cell_bins(cells: Cells, mass: float, cuts: Sequence[int] = ()) -> Integers:
@@ -154,8 +154,7 @@ def comparison_edges(cells: Cells) -> Integers:
     edges = np.unique(np.concatenate([cells.edges, cells.measure.start, cells.measure.stop]))
     width, mass = np.diff(edges), cells.measure.mass(edges)
     count = np.clip(np.ceil(mass * FINE).astype(np.int64), 1, width)
-    place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    return np.append(np.repeat(edges[:-1], count) + place * np.repeat(width // count, count), edges[-1])
+    return np.append(even_pieces(edges[:-1], width, count), edges[-1])
 
 
 def kolmogorov_bound(counts: Integers, edges: Integers, released: Floats, whole: int | None = None) -> float:

@@ -202,7 +202,9 @@ def _solved(equations: list[tuple[list[Fraction], Fraction]], k: int) -> tuple[I
             if bound:
                 raise ParameterError("two sums contradict each other. Correct one.")
             continue
-        pivot = _pivot(row)
+        times = lcm(*(a.denominator for a in row))
+        # The last column with the least coefficient: the one in the finest steps.
+        pivot = min((abs(int(a * times)), -j, j) for j, a in enumerate(row) if a)[2]
         row, bound = [a / row[pivot] for a in row], bound / row[pivot]
         for j, (other, rest) in solved.items():
             factor = other[pivot]
@@ -216,12 +218,6 @@ def _solved(equations: list[tuple[list[Fraction], Fraction]], k: int) -> tuple[I
         constant[j] = _whole(bound)
         T[j] = [-_whole(row[f]) for f in free]
     return np.array(free, dtype=np.int64), constant, T
-
-
-def _pivot(row: list[Fraction]) -> int:
-    """The last column with the least coefficient: the one in the finest steps."""
-    times = lcm(*(a.denominator for a in row))
-    return min((abs(int(a * times)), -j, j) for j, a in enumerate(row) if a)[2]
 
 
 def _whole(value: Fraction) -> int:

@@ -24,14 +24,13 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Array, Floats, Integers, counted
 from covey.core.numbers.grid import BRANCHING, Measure, NumberGrid
 
 STANDS_OUT = 3.0  # deviations above which a node is split
 JOINED = 6.0  # deviations of the first round that a run of light neighbours gathers before another one begins
-FINEST_SHARE = (
-    1 / 2000
-)  # of all records; lighter nodes are never split, so that a tree stays small however small the noise
+# Of all records; lighter nodes are never split, so that a tree stays small however small the noise.
+FINEST_SHARE = 1 / 2000
 
 
 class Tree:
@@ -105,7 +104,7 @@ class Tree:
         start, stop = self.start[nodes], self.stop[nodes]
         own = widths[np.searchsorted(-widths, -(stop - start), side="right")]  # the first level below the node's width
         count = -(-(stop - start) // own)
-        place = _counted(count)
+        place = counted(count)
         first = np.repeat(start, count) + place * np.repeat(own, count)
         last = np.minimum(first + np.repeat(own, count), np.repeat(stop, count))
         return self._add(first, last, np.repeat(nodes, count))
@@ -134,11 +133,6 @@ class Tree:
                 self.parent[part] = joined
                 found.append(joined)
         return np.array(found)
-
-
-def _counted(count: Array) -> Integers:
-    """0 … c − 1 for each c in turn."""
-    return np.asarray(np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count), dtype=np.int64)
 
 
 FAR = {False: 3.1, True: 3.7}  # by whether the noise has Laplace's tails: passed by chance once in a thousand

@@ -258,14 +258,10 @@ class Polytope:
                 raise ParameterError("the polytope Gx ≤ h within its box is empty. Check the inequalities.")
             if answer.info.status_val == 1:
                 result[row] = np.clip(answer.x, self.within.lower, self.within.upper)
-            else:  # far points may need more steps than the solver has: the slow way always ends
-                result[row] = self._slowly(points[row])
+            else:  # far points may need more steps than the solver has: Dykstra's algorithm is slow and always ends
+                half_spaces = [HalfSpace(g, h) for g, h in zip(self.G, self.h, strict=True)]
+                result[row] = Intersection(*half_spaces, self.within).project(points[row : row + 1])[0]
         return result
-
-    def _slowly(self, point: Floats) -> Floats:
-        """The same projection by Dykstra's algorithm over the half-spaces."""
-        half_spaces = [HalfSpace(g, h) for g, h in zip(self.G, self.h, strict=True)]
-        return np.asarray(Intersection(*half_spaces, self.within).project(point[None])[0])
 
 
 class Intersection:

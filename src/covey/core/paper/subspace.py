@@ -64,7 +64,6 @@ def quantise_directions(directions: Floats) -> Floats:
 
 
 ROUNDING = 2.0**-53  # relative error of one operation in float64
-GRID_BITS = 16  # of the directions that are released (core.paper.subspace)
 # Backward errors of LAPACK's symmetric eigensolver and of reflections, in units of size·ROUNDING·‖A‖; a test finds less than 1.
 BACKWARD = 10
 
@@ -76,12 +75,6 @@ def sample_bingham(A: Floats, generator: np.random.Generator, size: int) -> Floa
     """
     eigenvalues, vectors = np.linalg.eigh(np.asarray(A, dtype=np.float64))
     return np.asarray(_draw(Envelope.of(eigenvalues), generator, size) @ vectors.T)
-
-
-def tries_per_draw(A: Floats, generator: np.random.Generator, proposals: int) -> float:
-    """Expected number of proposals per accepted vector, estimated from this many proposals."""
-    envelope = Envelope.of(np.linalg.eigh(A)[0])
-    return float(1 / np.mean(np.exp(envelope.log_acceptance(envelope.propose(generator, proposals)))))
 
 
 @dataclass(frozen=True)
@@ -133,16 +126,10 @@ def _draw(envelope: Envelope, generator: np.random.Generator, size: int) -> Floa
     return accepted
 
 
-@dataclass(frozen=True)
-class Slack:
-    """What floating point may add to a promise: ε at every outcome, and a probability that the released grid point differs."""
+def slack(p: int, n: int, epsilon: float, t: int) -> tuple[float, float]:
+    """What floating point may add to a promise: ε at every outcome, and a probability that the released grid point differs.
 
-    epsilon: float
-    delta: float
-
-
-def slack(p: int, n: int, epsilon: float, t: int) -> Slack:
-    """The distance of PROJ(A, t) in float64 from its ideal law, ‖A‖ ≤ nε/(t + 1) or less: to first order, from public sizes.
+    The distance of PROJ(A, t) in float64 from its ideal law, ‖A‖ ≤ nε/(t + 1) or less: to first order, from public sizes.
 
     Eigenvectors and deflations are exact for a matrix within E = 2·BACKWARD·p·2^-53·t·‖A‖ of A. exp(xᵀAx)/Z then moves by a
     factor of e^{2E} at most, in each of t directions and for each of two neighbouring tables. A coordinate of a direction is
@@ -150,7 +137,7 @@ def slack(p: int, n: int, epsilon: float, t: int) -> Slack:
     close to one.
     """
     if t == 0:
-        return Slack(0.0, 0.0)
+        return 0.0, 0.0
     norm = n * epsilon / (t + 1)
     backward = 2 * BACKWARD * p * ROUNDING * t * norm
-    return Slack(4 * t * backward, 2 * t * p * BACKWARD * p * ROUNDING * 2.0**GRID_BITS)
+    return 4 * t * backward, 2 * t * p * BACKWARD * p * ROUNDING * 2.0**DIRECTION_BITS
