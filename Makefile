@@ -167,11 +167,11 @@ docs: $(STAMP)
 
 # Every page of the site in a browser: accessibility in both colour schemes, nothing that runs out of the page.
 docs-look: docs build/axe-core/axe.min.js
-	$(RUN)python -m tests.browser.site
+	$(RUN)python -m benchmarks.site
 
 # Pictures of the app for the guide, taken by walking through it; needs Debian's chromium.
 tour: $(STAMP)
-	$(RUN)python -m tests.browser.tour
+	$(RUN)python -m benchmarks.tour
 
 clean:
 	rm -rf build $(ENV)

@@ -1,5 +1,7 @@
 import io
 
+import pytest
+
 from covey import progress
 from covey.progress import Progress
 
@@ -17,28 +19,23 @@ def run(stream):
         bar.tick(1.0)
 
 
-def test_a_terminal_sees_progress_and_is_left_clean(monkeypatch):
-    monkeypatch.setattr(progress, "DELAY", 0.0)
-    stream = Terminal()
+@pytest.mark.parametrize("notebook", [False, True])
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("delay", [0.0, 60.0])
+def test_terminals_and_notebooks_see_progress_of_slow_work_and_are_left_clean(monkeypatch, delay, terminal, notebook):
+    monkeypatch.setattr(progress, "DELAY", delay)
+    monkeypatch.delitem(progress.sys.modules, "ipykernel", raising=False)
+    if notebook:  # whose output is no terminal
+        monkeypatch.setitem(progress.sys.modules, "ipykernel", progress)
+    stream = Terminal() if terminal else io.StringIO()
     run(stream)
     shown = stream.getvalue()
-    assert " 25%  measuring" in shown
-    assert "100%  certifying" in shown
-    assert shown.endswith("\r")
-
-
-def test_a_file_or_pipe_sees_nothing(monkeypatch):
-    monkeypatch.setattr(progress, "DELAY", 0.0)
-    monkeypatch.delitem(progress.sys.modules, "ipykernel", raising=False)
-    stream = io.StringIO()
-    run(stream)
-    assert stream.getvalue() == ""
-
-
-def test_quick_work_shows_nothing():
-    stream = Terminal()
-    run(stream)
-    assert stream.getvalue() == ""
+    if delay or not (terminal or notebook):  # quick work, a file or a pipe
+        assert shown == ""
+    else:
+        assert " 25%  measuring" in shown
+        assert "100%  certifying" in shown
+        assert shown.endswith("\r")
 
 
 def test_a_listener_hears_every_stage_and_then_no_more():
@@ -47,11 +44,3 @@ def test_a_listener_hears_every_stage_and_then_no_more():
         run(io.StringIO())
     run(io.StringIO())
     assert heard == [(0.0, "measuring"), (0.25, "measuring"), (0.5, "certifying"), (1.0, "certifying")]
-
-
-def test_a_notebook_sees_progress_though_its_output_is_no_terminal(monkeypatch):
-    monkeypatch.setattr(progress, "DELAY", 0.0)
-    monkeypatch.setitem(progress.sys.modules, "ipykernel", progress)
-    stream = io.StringIO()
-    run(stream)
-    assert " 25%  measuring" in stream.getvalue()

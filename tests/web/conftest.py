@@ -22,20 +22,12 @@ from covey.web.workspace import Workspace
 LIMIT = 2**20
 
 # What anyone could know about the example's numbers and dates, as the page's script sends it.
-PUBLIC_LIMITS = json.dumps(
-    {
-        0: [["type", "integer"], ["minimum", "0"], ["maximum", "120"], ["missing", "on"]],
-        3: [
-            ["type", "number"],
-            ["minimum", "0"],
-            ["maximum", "60000"],
-            ["bins", "9"],
-            ["decimals", "2"],
-            ["missing", "on"],
-        ],
-        6: [["type", "date"], ["minimum", "2023-01-01"], ["maximum", "2025-12-31"], ["missing", "on"]],
-    }
-)
+LIMITS = {
+    0: {"type": "integer", "minimum": "0", "maximum": "120", "missing": "on"},
+    3: {"type": "number", "minimum": "0", "maximum": "60000", "bins": "9", "decimals": "2", "missing": "on"},
+    6: {"type": "date", "minimum": "2023-01-01", "maximum": "2025-12-31", "missing": "on"},
+}
+PUBLIC_LIMITS = json.dumps({place: list(form.items()) for place, form in LIMITS.items()})
 
 
 class Page:
@@ -70,15 +62,19 @@ class Page:
     def new_work(self):
         return self.post("/work").headers["location"].split("/")[2]
 
+    def given(self, content, name="visits.csv", others=None, **fields):
+        """The state of a table that was uploaded."""
+        work = self.new_work()
+        answer = self.upload(work, content, name, others, **fields)
+        assert answer.status_code == 303, words(answer)
+        return self.workspace.work(work)
+
     def confirm_rest(self, work, **form):
         """Confirm what is left, as the page shows it: one by one what carries a warning, then the others."""
         shown = self.get(f"/work/{work}/columns/confirm").text
         if own := re.findall(r'name="own" value="([^"]+)"', shown):
-            key = re.search(r'name="key" value="(\w+)"', shown)[1]
-            assert (
-                self.post(f"/work/{work}/columns/confirm", {"what": "ticked", "own": own, "key": key}).status_code
-                == 303
-            )
+            ticked = {"what": "ticked", "own": own, "key": re.search(r'name="key" value="(\w+)"', shown)[1]}
+            assert self.post(f"/work/{work}/columns/confirm", ticked).status_code == 303
             shown = self.get(f"/work/{work}/columns/confirm").text
         key = re.search(r'name="key" value="(\w+)"', shown)[1]
         return self.post(f"/work/{work}/columns/confirm", {"public": "on", "key": key, **form})

@@ -43,9 +43,8 @@ def two_files(page, tables, **others):
 
 def described(page, tables):
     """Work on two files and the package of before, whose fields are confirmed."""
-    work, answer = two_files(page, tables, schema=("package.json", json.dumps(GOOD).encode()))
-    assert answer.status_code == 303, words(answer)
-    return work
+    files = {"events": ("visits.csv", tables["visits"]), "schema": ("package.json", json.dumps(GOOD).encode())}
+    return page.given(tables["patients"], "patients.csv", files).id
 
 
 def charges(page):
@@ -96,13 +95,8 @@ def test_two_files_become_columns_of_two_tables_and_their_key_stays_here(clinics
 def test_rules_within_a_table_and_across_both(clinics, tables):
     work = described(clinics, tables)
     found = clinics.workspace.work(work)
-    forbid = {
-        "kind": "forbid",
-        "field0": "patients.age",
-        "values0": "up to 49",
-        "field1": "visits.ward",
-        "values1": "b",
-    }
+    forbid = {"kind": "forbid", "field0": "patients.age", "values0": "up to 49"}
+    forbid |= {"field1": "visits.ward", "values1": "b"}
     assert clinics.post(f"/work/{work}/rules", forbid).status_code == 303
     own = {"kind": "forbid", "field0": "visits.day", "values0": "up to 3", "field1": "visits.ward", "values1": "a"}
     answer = clinics.post(f"/work/{work}/rules", own)
@@ -158,11 +152,8 @@ def test_persons_with_events_from_review_to_bundle(clinics, tables, tmp_path):
     assert "fresh sample of real persons" in evaluation.text
     assert "Persons: 120 real, 120 synthetic" in words(evaluation)
     archive = zipfile.ZipFile(io.BytesIO(clinics.get(f"/work/{work}/bundle.zip").content))
-    assert {name.rpartition("/")[2] for name in archive.namelist()} >= {
-        "patients.csv",
-        "visits.csv",
-        "datapackage.json",
-    }
+    names = {name.rpartition("/")[2] for name in archive.namelist()}
+    assert names >= {"patients.csv", "visits.csv", "datapackage.json"}
     for table in clinics.workspace.work(work).tables:
         assert not any(table.path.name.encode() in archive.read(name) for name in archive.namelist())
     for name, content in tables.items():
@@ -174,12 +165,11 @@ def test_persons_with_events_from_review_to_bundle(clinics, tables, tmp_path):
 
 
 def test_one_table_whose_column_says_whose_each_row_is(clinics, tables):
-    work = clinics.new_work()
-    answer = clinics.upload(work, tables["visits"], whose="whom")
-    assert answer.status_code == 422
-    assert "visits.csv has no column" in words(answer)
-    assert clinics.upload(work, tables["visits"], whose="who").status_code == 303
-    found = clinics.workspace.work(work)
+    refused = clinics.upload(clinics.new_work(), tables["visits"], whose="whom")
+    assert refused.status_code == 422
+    assert "visits.csv has no column" in words(refused)
+    found = clinics.given(tables["visits"], whose="who")
+    work = found.id
     assert [column.called for column in found.columns] == ["visits.day", "visits.ward"]
     assert "Rows of visits with the same who belong to one person" in words(clinics.get(f"/work/{work}/columns"))
     persons = len(set(clinic(120)["visits"]["who"]))
@@ -208,10 +198,8 @@ def test_released_names_of_tables_are_chosen(clinics, tables):
     found = clinics.workspace.work(work)
     assert [column.called for column in found.columns] == ["people.age", "stays.day", "stays.ward"]
     assert clinics.get(f"/work/{work}/columns/2/picture").text.count("<svg") == 1
-    assert [part["name"] for part in clinics.get(f"/work/{work}/schema.json").json()["resources"]] == [
-        "people",
-        "stays",
-    ]
+    parts = clinics.get(f"/work/{work}/schema.json").json()["resources"]
+    assert [part["name"] for part in parts] == ["people", "stays"]
     for bad in ("a b", "", "a/b", "<b>", "x" * 51, "STAYS"):
         answer = clinics.post(f"/work/{work}/columns/link", named | {"persons": bad})
         assert answer.status_code == 422, bad

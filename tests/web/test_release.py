@@ -27,8 +27,8 @@ from covey.web.jobs import Job, open_gate
 from tests.web.conftest import PUBLIC_LIMITS, opened_workspace, words
 
 
-def charges(workspace):
-    return [event for event in workspace.ledger.history("visits") if event.kind == "charge"]
+def charges(page):
+    return [event for event in page.workspace.ledger.history("visits") if event.kind == "charge"]
 
 
 def test_a_private_release_from_review_to_zip(page):
@@ -46,7 +46,7 @@ def test_a_private_release_from_review_to_zip(page):
     assert archive.testzip() is None
     assert {Path(name).name for name in archive.namelist()} == {path.name for path in job.bundle.iterdir()}
     assert verify_bundle(job.bundle).rows == 300
-    assert len(charges(page.workspace)) == 1
+    assert len(charges(page)) == 1
     assert [event.kind for event in page.workspace.ledger.history("visits")] == ["open", "charge", "release"]
     report = page.get(f"/work/{work}/bundle/report").text
     assert all(said in report for said in ("Ada Lovelace", "teaching", "of a cap of"))
@@ -71,14 +71,13 @@ def test_an_anonymous_release_tells_the_steward_alone_and_shows_its_report_apart
     work = page.ready_work(mode="anonymous", group_size="10", sensitive="ward", format="parquet", rows="50")
     review = page.get(f"/work/{work}/review")
     assert "Not differential privacy" in words(review)
-    page.post(f"/work/{work}/release", {"review": page.review(work)})
-    job = page.finished(work)
+    job = released(page, work)
     assert job.state == "done", job.message
     said = words(page.get(f"/work/{work}/bundle"))
     assert "groups agree on ward" in said
     assert not any("agree on ward" in path.read_text(errors="ignore") for path in job.bundle.iterdir())
     assert (job.bundle / "synthetic.parquet").exists()
-    assert charges(page.workspace) == []
+    assert charges(page) == []
     # The report is shown in a world of its own.
     text = page.get(f"/work/{work}/bundle").text
     assert re.search(r"<iframe[^>]+ sandbox>", text)
@@ -97,14 +96,18 @@ def test_an_anonymous_release_tells_the_steward_alone_and_shows_its_report_apart
 def test_clicking_often_and_at_once_charges_once(page):
     work = page.ready_work()
     key = page.review(work)
+    assert "when you press the button" in words(page.get(f"/work/{work}/review"))
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: page.post(f"/work/{work}/release", {"review": key}), range(16)))
     assert {answer.status_code for answer in answers} == {303}
     assert page.finished(work).state == "done"
     assert page.post(f"/work/{work}/release", {"review": key}).status_code == 303
-    assert len(page.workspace.work(work).jobs) == len(charges(page.workspace)) == 1
+    assert len(page.workspace.work(work).jobs) == len(charges(page)) == 1
     # The page of the same review offers no second release; another one takes a word of its own.
-    assert 'name="review"' not in page.get(f"/work/{work}/review").text
+    closed = page.get(f"/work/{work}/review")
+    assert 'name="review"' not in closed.text
+    assert "it has been released" in words(closed)
+    assert "when you press the button" not in words(closed)
     page.post(f"/work/{work}/again")
     assert page.review(work) != key
 
@@ -118,6 +121,12 @@ def test_a_review_holds_only_for_what_it_showed(page):
     assert "changed" in words(answer)
     assert page.post(f"/work/{work}/release", {"review": "made up"}).status_code == 409
     assert page.workspace.work(work).jobs == {}
+
+
+def released(page, work):
+    """The job of a review, followed to its end."""
+    assert page.post(f"/work/{work}/release", {"review": page.review(work)}).status_code == 303
+    return page.finished(work)
 
 
 def remain(answer):
@@ -134,8 +143,7 @@ def test_what_will_remain_is_what_remains(page, delta):
         work = page.ready_work(size=60, **guarantee)
         said.append(remain(page.get(f"/work/{work}/review")))
         assert f"afterwards {said[-1]}" in words(page.get(f"/work/{work}/privacy"))
-        page.post(f"/work/{work}/release", {"review": page.review(work)})
-        assert page.finished(work).state == "done"
+        assert released(page, work).state == "done"
         assert remain(page.get(f"/work/{work}/review")) == said[-1]
     assert said == ["1.5", "1"] if delta == "0" else 1.5 < float(said[1]) < float(said[0]) < 2
 
@@ -171,21 +179,10 @@ def test_every_page_of_a_table_that_is_being_released_leads_to_its_release(page)
     assert "has been released" not in said
 
 
-def test_a_review_that_was_released_does_not_say_that_nothing_was_spent(page):
-    work = page.ready_work(size=60)
-    assert "when you press the button" in words(page.get(f"/work/{work}/review"))
-    page.post(f"/work/{work}/release", {"review": page.review(work)})
-    assert page.finished(work).state == "done"
-    said = words(page.get(f"/work/{work}/review"))
-    assert "it has been released" in said
-    assert "when you press the button" not in said
-
-
 def test_an_exhausted_budget_is_told_before_and_during(page):
     work, other = page.ready_work(epsilon="1.5"), page.ready_work(epsilon="1.5")
     late = page.review(other)
-    page.post(f"/work/{work}/release", {"review": page.review(work)})
-    assert page.finished(work).state == "done"
+    assert released(page, work).state == "done"
     review = page.get(f"/work/{other}/review")
     assert "no longer covers" in words(review)
     assert re.search(r"<button[^>]+disabled>Release", review.text)
@@ -196,7 +193,7 @@ def test_an_exhausted_budget_is_told_before_and_during(page):
     said = words(page.get(f"/work/{other}/release"))
     assert "does not cover this" in said
     assert "Nothing was charged" in said
-    assert len(charges(page.workspace)) == 1
+    assert len(charges(page)) == 1
 
 
 def test_a_waiting_job_can_be_cancelled_and_costs_nothing(page):
@@ -208,7 +205,7 @@ def test_a_waiting_job_can_be_cancelled_and_costs_nothing(page):
     assert page.upload(work, b"a\n1\n").status_code == 409
     assert "Cancelled" in words(page.post(f"/work/{work}/cancel", headers={"hx-request": "true"}))
     assert page.workspace.work(work).job.state == "cancelled"
-    assert charges(page.workspace) == []
+    assert charges(page) == []
 
 
 def test_a_running_job_is_really_killed(page):
@@ -224,7 +221,7 @@ def test_a_running_job_is_really_killed(page):
     assert job.cancel()
     assert job.process.wait(600) == -signal.SIGKILL
     assert job.state == "cancelled"
-    assert charges(page.workspace) == []
+    assert charges(page) == []
     assert not job.bundle.exists()
 
 
@@ -241,27 +238,37 @@ def test_the_gate_lets_one_side_win(tmp_path):
     assert not open_gate(other.gate, "go")
 
 
-def test_a_worker_that_finds_the_gate_shut_spends_nothing(page):
-    work = page.ready_work()
-    job = page.workspace.order(page.workspace.work(work))
+def test_a_worker_that_finds_the_gate_shut_or_no_server_spends_nothing(page):
+    work = page.workspace.work(page.ready_work())
+    job = page.workspace.order(work)
     job.gate.write_text("cancel")
     job.run()
     assert job.state == "failed"
     assert "Nothing was charged" in job.message
-    assert charges(page.workspace) == []
     assert not job.bundle.exists()
+    # The pipe to its server is broken from the start: it must end before it spends.
+    job = page.workspace.order(work)
+    place = job.folder / "job.json"
+    place.write_text(json.dumps({"order": job.order, "gate": str(job.gate)}))
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-m", "covey.web.worker", str(place)], stdout=write, timeout=600)
+    os.close(write)
+    assert done.returncode in (0, 120)  # 120: Python could not flush the broken pipe at its end
+    assert charges(page) == []
+    assert not job.gate.exists()
 
 
 def test_a_worker_killed_after_the_charge_is_told_by_the_ledger(page):
     work = page.ready_work(size=10_000)
     job = page.workspace.order(page.workspace.work(work))
     page.workspace.start(job)
-    while not charges(page.workspace) and not job.over:
+    while not charges(page) and not job.over:
         time.sleep(0.01)
     assert not job.cancel()
     os.kill(job.process.pid, signal.SIGKILL)
     page.followed(job)
-    assert len(charges(page.workspace)) == 1
+    assert len(charges(page)) == 1
     assert job.state == "failed"
     assert "charge was made" in job.message
     assert not job.bundle.exists()
@@ -277,21 +284,6 @@ def test_a_disk_that_is_full_or_a_table_that_is_gone_is_told(page):
     assert "there is no file visits.csv" in job.message
     assert "Nothing was charged" in job.message
     assert str(page.workspace.folder) not in page.get(f"/work/{work}/release").text
-
-
-def test_a_worker_without_a_server_stops_before_the_charge(page):
-    """Its pipe is broken from the start: it must end before it spends."""
-    work = page.ready_work()
-    job = page.workspace.order(page.workspace.work(work))
-    place = job.folder / "job.json"
-    place.write_text(json.dumps({"order": job.order, "gate": str(job.gate)}))
-    read, write = os.pipe()
-    os.close(read)
-    done = subprocess.run([sys.executable, "-m", "covey.web.worker", str(place)], stdout=write, timeout=600)
-    os.close(write)
-    assert done.returncode in (0, 120)  # 120: Python could not flush the broken pipe at its end
-    assert charges(page.workspace) == []
-    assert not job.gate.exists()
 
 
 def children(pid):
@@ -393,7 +385,7 @@ def test_the_command_line_and_the_script_make_the_same_release(page, tmp_path, m
         assert found.facts["private"] == (work == private)
         own = json.loads((folder / "release" / "schema.json").read_text()).get("covey", {})
         assert (own.get("important"), own.get("target")) == ((["age"], "ward") if work == private else (None, None))
-    assert [str(event.amount.epsilon) for event in charges(page.workspace)] == ["1/4"]
+    assert [str(event.amount.epsilon) for event in charges(page)] == ["1/4"]
 
 
 def test_exports_say_nothing_of_a_cell_that_does_not_fit(page):
@@ -438,8 +430,7 @@ def test_a_worker_that_dies_over_the_report_leaves_its_data_and_another_finishes
 
     monkeypatch.setattr("covey.web.jobs.subprocess.Popen", popen)
     work = page.ready_work(size=120)
-    page.post(f"/work/{work}/release", {"review": page.review(work)})
-    job = page.finished(work)
+    job = released(page, work)
     assert len(started) == 2
     assert job.state == "done", job.message
     assert verify_bundle(job.bundle).finished

@@ -48,8 +48,7 @@ def restarted(tmp_path):
 
 def described(page):
     """A table of which several things were said."""
-    work = page.new_work()
-    assert page.upload(work, TABLE, "people.csv").status_code == 303
+    work = page.given(TABLE, "people.csv").id
     page.post(f"/work/{work}/columns/0", {**AGE, "public": "on", "own_name": "age", "action": "confirm"})
     page.post(f"/work/{work}/columns/1", {"type": "string", "enum": "A\nB\nC"})
     page.post(f"/work/{work}/columns/2/typed", {"type": "number", "minimum": "0", "maximum": "a lot"})
@@ -83,9 +82,7 @@ def test_a_draft_holds_what_was_said_and_nothing_that_was_only_drafted(restarted
     assert str(weight.maximum) not in re.findall(r"[\d.]+", text)
     assert not [row for row in ROWS if row in text]
     # A table of which nothing was said leaves nothing behind.
-    untouched = page.new_work()
-    page.upload(untouched, TABLE)
-    assert not page.workspace.work(untouched).folder.joinpath("draft.json").exists()
+    assert not page.given(TABLE).folder.joinpath("draft.json").exists()
 
 
 @pytest.mark.parametrize("way", ["removed", "idle", "removed after a restart"])
@@ -93,6 +90,8 @@ def test_a_draft_is_removed_as_the_rows_are(restarted, tmp_path, way, monkeypatc
     page = restarted()
     work = described(page)
     if way == "idle":
+        page.workspace.sweep()
+        assert page.workspace.work(work).folder.exists()
         monkeypatch.setattr(workspaces, "IDLE_SECONDS", -1)
         page.workspace.sweep()
     else:
@@ -135,11 +134,10 @@ def test_a_draft_that_cannot_be_read_is_no_obstacle(restarted, tmp_path):
 def test_choices_rules_and_links_come_back_too(restarted):
     page = restarted()
     page.workspace.ledger.open_dataset("clinic", Fraction(9))
-    work = page.new_work()
     tables = {name: as_csv(columns) for name, columns in clinic(120).items()}
     given = {"others": {"events": ("visits.csv", tables["visits"])}, "whose": "who"}
-    answer = page.upload(work, tables["patients"], "patients.csv", **given)
-    assert answer.status_code == 303, words(answer)
+    before = page.given(tables["patients"], "patients.csv", **given)
+    work = before.id
     link = {"persons": "people", "events": "stays", "at_most": "7"}
     assert page.post(f"/work/{work}/columns/link", link).status_code == 303
     page.confirm_rest(work)
@@ -152,7 +150,6 @@ def test_choices_rules_and_links_come_back_too(restarted):
     }
     assert page.post(f"/work/{work}/rules", forbidden).status_code == 303
     page.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "0.5", "dataset": "clinic"})
-    before = page.workspace.work(work)
     page = restarted()
     assert page.upload(work, tables["patients"], "patients.csv", **given).status_code == 303
     after = page.workspace.work(work)

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from fractions import Fraction
+from urllib.parse import parse_qs
 
 import polars as pl
 import pytest
@@ -61,16 +62,6 @@ def test_rows_that_a_killed_app_left_go_at_the_next_start(tmp_path):
             assert second.folder != alive.folder
 
 
-def test_idle_tables_are_removed(page, monkeypatch):
-    work = page.workspace.work(page.ready_work())
-    page.workspace.sweep()
-    assert work.folder.exists()
-    monkeypatch.setattr(workspaces, "IDLE_SECONDS", -1)
-    page.workspace.sweep()
-    assert not work.folder.exists()
-    assert page.get(f"/work/{work.id}/columns").status_code == 404
-
-
 BAD_TABLES = [
     (b"", "visits.csv", "visits.csv"),
     (b"a,b\n", "visits.csv", "no rows"),
@@ -111,9 +102,8 @@ def test_a_schema_of_before_is_taken_as_it_was_confirmed(page):
 
 
 def test_drafts_are_never_shown_as_confirmed(page):
-    work = page.new_work()
-    page.upload(work, b"age,name\n3,Anna\n97,Bert\n")
-    state = page.workspace.work(work)
+    state = page.given(b"age,name\n3,Anna\n97,Bert\n")
+    work = state.id
     assert unconfirmed(state) == ["age", "name"]
     text = page.get(f"/work/{work}/columns").text
     assert "0 of 2 columns confirmed" in text
@@ -146,9 +136,8 @@ def court_records():
 
 
 def test_learning_the_rest_takes_nothing_along_that_may_point_to_persons(page):
-    work = page.new_work()
-    page.upload(work, court_records())
-    state = page.workspace.work(work)
+    state = page.given(court_records())
+    work = state.id
     assert [column.called for column in state.columns if not column.kept] == ["first"]
     assert [column.called for column in state.personal] == ["surname", "dob"]
     assert page.post(f"/work/{work}/columns/learn").status_code == 303
@@ -170,12 +159,11 @@ def test_learning_the_rest_takes_nothing_along_that_may_point_to_persons(page):
 
 
 def test_the_review_shows_first_what_may_point_to_persons_each_with_a_tick(page):
-    work = page.new_work()
-    page.upload(work, court_records())
+    state = page.given(court_records())
+    work = state.id
     page.post(f"/work/{work}/columns/learn")
-    for place, column in enumerate(page.workspace.work(work).columns):
-        if column.kept and column.personal:
-            page.post(f"/work/{work}/columns/{place}", {"action": "learn"})
+    for column in state.personal:
+        page.post(f"/work/{work}/columns/{state.columns.index(column)}", {"action": "learn"})
     chosen = {"mode": "private", "epsilon": "1", "guarantee": "delta", "delta": "1e-7", "dataset": "visits"}
     assert page.post(f"/work/{work}/privacy", chosen).status_code == 303
     text = page.get(f"/work/{work}/review").text
@@ -185,16 +173,15 @@ def test_the_review_shows_first_what_may_point_to_persons_each_with_a_tick(page)
     assert answer.status_code == 422
     assert "Tick surname first" in words(answer)
     assert re.search(r'value="dob" form="release-form" checked', answer.text)
-    assert page.workspace.work(work).jobs == {}
+    assert state.jobs == {}
 
 
 def test_nobody_is_asked_to_list_names(page):
-    work = page.new_work()
-    page.upload(work, court_records())
-    place = next(k for k, column in enumerate(page.workspace.work(work).columns) if column.called == "first")
-    page.post(f"/work/{work}/columns/{place}", {"action": "keep"})
+    state = page.given(court_records())
+    place = next(k for k, column in enumerate(state.columns) if column.called == "first")
+    page.post(f"/work/{state.id}/columns/{place}", {"action": "keep"})
     form = {"type": "string", "enum": "", "public": "on", "own_name": "first", "action": "confirm"}
-    answer = page.post(f"/work/{work}/columns/{place}", form)
+    answer = page.post(f"/work/{state.id}/columns/{place}", form)
     assert answer.status_code == 422
     assert "leave it out, because a list would be public" in words(answer)
     assert "List them" not in words(answer)
@@ -202,9 +189,8 @@ def test_nobody_is_asked_to_list_names(page):
 
 @pytest.mark.parametrize(("change", "left"), [({"maximum": "120"}, "smallest"), ({"minimum": "-1"}, "largest")])
 def test_changing_one_limit_does_not_confirm_the_other(page, change, left):
-    work = page.new_work()
-    page.upload(work, court_records())
-    state = page.workspace.work(work)
+    state = page.given(court_records())
+    work = state.id
     place = next(k for k, column in enumerate(state.columns) if column.called == "age")
     drafted = state.columns[place].field
     limits = {"type": "integer", "minimum": str(drafted.minimum), "maximum": str(drafted.maximum)}
@@ -216,23 +202,17 @@ def test_changing_one_limit_does_not_confirm_the_other(page, change, left):
 
 
 def test_htmx_gets_the_card_and_the_count(page):
-    work = page.new_work()
-    page.upload(work, b"age,ward\n3,<script>alert(1)</script>\n97,b\n")
-    answer = page.post(
-        f"/work/{work}/columns/1",
-        {"type": "string", "enum": "a\r\n=cmd()", "public": "on", "action": "confirm"},
-        headers={"hx-request": "true"},
-    )
+    state = page.given(b"age,ward\n3,<script>alert(1)</script>\n97,b\n")
+    form = {"type": "string", "enum": "a\r\n=cmd()", "public": "on", "action": "confirm"}
+    answer = page.post(f"/work/{state.id}/columns/1", form, headers={"hx-request": "true"})
     assert "1 of 2 columns confirmed" in answer.text
     assert "<html" not in answer.text
-    assert page.workspace.work(work).columns[1].field.enum == ("a", "=cmd()")
-    assert "<script>alert" not in page.get(f"/work/{work}/columns").text
+    assert state.columns[1].field.enum == ("a", "=cmd()")
+    assert "<script>alert" not in page.get(f"/work/{state.id}/columns").text
 
 
 def test_a_field_keeps_what_its_form_does_not_show(page):
-    work = page.new_work()
-    page.upload(work, b"t,n\n2024-01-01,1.5\n2024-12-31,2.5\n")
-    day, number = (column.field for column in page.workspace.work(work).columns)
+    day, number = (column.field for column in page.given(b"t,n\n2024-01-01,1.5\n2024-12-31,2.5\n").columns)
     form = Form({"type": ["date"], "minimum": ["2020-01-01"], "maximum": ["2029-12-31"], "missing": ["on"]})
     read = read_field(form, day)
     assert (str(read.minimum), read.required, read.confirmed) == ("2020-01-01", False, False)
@@ -246,48 +226,32 @@ def test_rules_are_read_checked_and_told_in_words(page):
     work = page.ready_work()
     state = page.workspace.work(work)
     forms = {
-        "Never together: age is at most 15; ward is geriatrics or maternity.": {
-            "kind": "forbid",
-            "field0": "age",
-            "values0": "up to 15",
-            "field1": "ward",
-            "values1": "geriatrics; maternity",
-        },
-        "At most 1 of emergency, readmitted are true.": {
-            "kind": "at_most",
-            "fields": ["emergency", "readmitted"],
-            "limit": "1",
-        },
-        "1 × age + -0.5 × cost is at most 100.": {"kind": "linear", "terms": "1 × age\n-0.5 * cost", "maximum": "100"},
-        "Together: age + cost is 100.": {
-            "kind": "linear",
-            "terms": "1 × age\n1 × cost",
-            "bound": "exactly",
-            "maximum": "100",
-        },
-        "age is never above cost.": {"kind": "less_equal", "left": "age", "right": "cost"},
-        "If age is at most 15, then ward is surgery.": {
-            "kind": "requires",
-            "field_if": "age",
-            "values_if": "up to 15",
-            "field_then": "ward",
-            "values_then": "surgery",
-        },
+        "Never together: age is at most 15; ward is geriatrics or maternity.": (
+            "kind=forbid&field0=age&values0=up to 15&field1=ward&values1=geriatrics; maternity"
+        ),
+        "At most 1 of emergency, readmitted are true.": "kind=at_most&fields=emergency&fields=readmitted&limit=1",
+        "1 × age + -0.5 × cost is at most 100.": "kind=linear&terms=1 × age\n-0.5 * cost&maximum=100",
+        "Together: age + cost is 100.": "kind=linear&terms=1 × age\n1 × cost&bound=exactly&maximum=100",
+        "age is never above cost.": "kind=less_equal&left=age&right=cost",
+        "If age is at most 15, then ward is surgery.": (
+            "kind=requires&field_if=age&values_if=up to 15&field_then=ward&values_then=surgery"
+        ),
     }
+    wrong = (
+        "kind=less_equal&left=age&right=ward",
+        "kind=forbid&field0=ward&values0=mars",
+        "kind=at_most&fields=emergency&limit=x",
+        "kind=linear&terms=age&maximum=1",
+        "kind=nonsense",
+        "kind=requires&field_if=age&values_if=up to 15",
+        "kind=forbid&field0=emergency&values0=true; false; missing",
+    )
     for said, form in forms.items():
-        assert page.post(f"/work/{work}/rules", form).status_code == 303, said
+        assert page.post(f"/work/{work}/rules", parse_qs(form)).status_code == 303, said
         assert state.rules[-1].words == said
         assert said in words(page.get(f"/work/{work}/rules"))
-    for wrong in (
-        {"kind": "less_equal", "left": "age", "right": "ward"},
-        {"kind": "forbid", "field0": "ward", "values0": "mars"},
-        {"kind": "at_most", "fields": ["emergency"], "limit": "x"},
-        {"kind": "linear", "terms": "age", "maximum": "1"},
-        {"kind": "nonsense"},
-        {"kind": "requires", "field_if": "age", "values_if": "up to 15"},
-        {"kind": "forbid", "field0": "emergency", "values0": "true; false; missing"},
-    ):
-        assert page.post(f"/work/{work}/rules", wrong).status_code == 422, wrong
+    for form in wrong:
+        assert page.post(f"/work/{work}/rules", parse_qs(form)).status_code == 422, form
     assert len(state.rules) == 6
     # A column that a rule names cannot be left out before the rule goes.
     assert page.post(f"/work/{work}/columns/0", {"action": "drop"}).status_code == 422
@@ -298,21 +262,19 @@ def test_rules_are_read_checked_and_told_in_words(page):
 def test_predictions_come_from_public_sizes_alone(page):
     work = page.ready_work()
     page.workspace.work(work).table.path.unlink()
-    small = words(page.get(f"/work/{work}/predict?mode=private&epsilon=0.1&dataset=visits"))
-    large = words(page.get(f"/work/{work}/predict?mode=private&epsilon=2&dataset=visits"))
+
+    def panel(**form):
+        return words(page.get(f"/work/{work}/predict", params={"mode": "private", "dataset": "visits", **form}))
+
+    small, large = panel(epsilon="0.1"), panel(epsilon="2")
     assert "of the rows would have to move" in small
     assert "Simulated rows" in small
     assert "pure ε" in small
-    assert "Lost in noise, cell by cell" in words(
-        page.get(f"/work/{work}/predict?mode=private&epsilon=0.01&dataset=visits")
-    )
     assert small != large
-    assert "does not cover" in words(page.get(f"/work/{work}/predict?mode=private&epsilon=3&dataset=visits"))
-    assert "must be a number" in words(page.get(f"/work/{work}/predict?mode=private&epsilon=one"))
-    assert (
-        "NOT differential privacy".lower()
-        in words(page.get(f"/work/{work}/predict?mode=anonymous&group_size=5")).lower()
-    )
+    assert "Lost in noise, cell by cell" in panel(epsilon="0.01")
+    assert "does not cover" in panel(epsilon="3")
+    assert "must be a number" in panel(epsilon="one")
+    assert "not differential privacy" in panel(mode="anonymous", group_size="5")
 
 
 def test_simulated_rows_blur_as_epsilon_falls_and_pairs_are_lost_by_name():
@@ -382,10 +344,8 @@ def test_a_broken_ledger_is_explained_on_the_page(page):
 
 
 def test_labels_and_names_are_escaped_everywhere(page):
-    work = page.new_work()
-    name = '"><img src=x onerror=alert(1)>.csv'
-    page.upload(work, b'"<b>x</b>"\n<i>y</i>\n<i>z</i>\n', name)
-    for path in ("/", f"/work/{work}/table", f"/work/{work}/columns"):
+    state = page.given(b'"<b>x</b>"\n<i>y</i>\n<i>z</i>\n', '"><img src=x onerror=alert(1)>.csv')
+    for path in ("/", f"/work/{state.id}/table", f"/work/{state.id}/columns"):
         text = page.get(path).text
         assert "<img src=x" not in text
         assert "<b>x" not in text
@@ -397,26 +357,21 @@ def test_many_users_many_works_and_a_limit(page, monkeypatch):
     assert [page.post("/work").status_code for _ in range(4)] == [303, 303, 303, 409]
 
 
-def test_parquet_is_read(page, tmp_path):
+def test_parquet_workbooks_semicolons_and_decimal_commas_are_read_and_the_page_says_so(page, tmp_path):
     pl.DataFrame({"age": [1, 2, 3], "ok": [True, False, None]}).write_parquet(tmp_path / "t.parquet")
-    work = page.new_work()
-    assert page.upload(work, (tmp_path / "t.parquet").read_bytes(), "t.parquet").status_code == 303
-    assert [column.field.type for column in page.workspace.work(work).columns] == ["integer", "boolean"]
-    assert os.listdir(page.workspace.work(work).folder)[0].endswith(".parquet")
-
-
-def test_semicolons_decimal_commas_and_workbooks_are_read_and_the_page_says_so(page, tmp_path):
-    work = page.new_work()
+    state = page.given((tmp_path / "t.parquet").read_bytes(), "t.parquet")
+    assert [column.field.type for column in state.columns] == ["integer", "boolean"]
+    assert os.listdir(state.folder)[0].endswith(".parquet")
+    pl.DataFrame({"age": [1, 2, 3], "sex": ["f", "m", "f"]}).write_excel(tmp_path / "t.xlsx")
+    state = page.given((tmp_path / "t.xlsx").read_bytes(), "t.xlsx")
+    assert {column.field.name for column in state.columns} == {"age", "sex"}
     rows = "".join(f"{50 + i % 40},5;{i % 28 + 1:02}.03.2024\n" for i in range(60))
-    assert page.upload(work, f"weight;seen\n{rows}").status_code == 303
-    assert [column.field.type for column in page.workspace.work(work).columns] == ["number", "date"]
-    said = words(page.get(f"/work/{work}/columns"))
+    state = page.given(f"weight;seen\n{rows}")
+    assert [column.field.type for column in state.columns] == ["number", "date"]
+    said = words(page.get(f"/work/{state.id}/columns"))
     assert "visits.csv: read with cells separated by semicolons" in said
     assert "because its cells are numbers, decimal mark ','" in said.replace("&#39;", "'")
     assert "%d.%m.%Y" in said
-    pl.DataFrame({"age": [1, 2, 3], "sex": ["f", "m", "f"]}).write_excel(tmp_path / "t.xlsx")
-    assert page.upload(work, (tmp_path / "t.xlsx").read_bytes(), "t.xlsx").status_code == 303
-    assert {column.field.name for column in page.workspace.work(work).columns} == {"age", "sex"}
 
 
 VISITS_OF_PERSONS = "patient,ward,age\n" + "".join(
@@ -424,22 +379,12 @@ VISITS_OF_PERSONS = "patient,ward,age\n" + "".join(
 )
 
 
-def with_persons(page):
-    """A table in which each of 100 persons has three rows; the draft leaves their numbers out."""
-    work = page.new_work()
-    assert page.upload(work, VISITS_OF_PERSONS).status_code == 303
-    named = [column.field.name for column in page.workspace.work(work).columns]
-    typed = {named.index("age"): [["type", "integer"], ["minimum", "0"], ["maximum", "120"]]}
-    assert page.post(f"/work/{work}/columns", {"typed": json.dumps(typed)}).status_code == 303
-    for place, column in enumerate(page.workspace.work(work).columns):
-        if column.field.name == "patient" and column.kept:
-            page.post(f"/work/{work}/columns/{place}", {"action": "drop"})
-    assert page.confirm_rest(work).status_code == 303
-    return work
-
-
 def test_rows_of_one_person_count_as_one_where_a_column_says_whose_they_are(page):
-    work = with_persons(page)
+    state = page.given(VISITS_OF_PERSONS)  # of 100 persons with three rows each; the draft leaves their numbers out
+    work, named = state.id, [column.called for column in state.columns]
+    assert [column.called for column in state.columns if not column.kept] == ["patient"]
+    page.post(f"/work/{work}/columns/{named.index('age')}", {"type": "integer", "minimum": "0", "maximum": "120"})
+    assert page.confirm_rest(work).status_code == 303
     asked = {"mode": "private", "epsilon": "1", "dataset": "visits", "person": "patient"}
     shown = page.get(f"/work/{work}/privacy")
     assert "Column that identifies the person" in words(shown)
@@ -472,27 +417,25 @@ def test_learned_columns_are_read_as_their_owner_has_said(page):
         ({}, (Spelling(), Spelling())),
         ({"decimal": ",", "date_format": "%d.%m.%Y"}, (Spelling(","), Spelling(date_format="%d.%m.%Y"))),
     ):
-        work = page.new_work()
-        assert page.upload(work, f"ward;cost;seen\n{rows}", **said).status_code == 303
-        drafted = [column.field.spelling for column in page.workspace.work(work).columns[1:]]
+        state = page.given(f"ward;cost;seen\n{rows}", **said)
+        drafted = [column.field.spelling for column in state.columns[1:]]
         assert drafted == [Spelling(","), Spelling(date_format="%d.%m.%Y")]
-        assert page.post(f"/work/{work}/columns/learn").status_code == 303
-        learned = [column.field for column in page.workspace.work(work).columns]
+        assert page.post(f"/work/{state.id}/columns/learn").status_code == 303
+        learned = [column.field for column in state.columns]
         assert tuple(field.spelling for field in learned[1:]) == spellings
         assert all(field.learn and field.from_table for field in learned)
 
 
 def test_limits_and_categories_are_learned_where_the_steward_cannot_write_them_down(page):
-    work = page.new_work()
     rows = "".join(f"{'abc'[i % 3]},{20 + i % 60}\n" for i in range(600))
-    assert page.upload(work, f"ward,age\n{rows}").status_code == 303
+    state = page.given(f"ward,age\n{rows}")
+    work = state.id
     assert page.post(f"/work/{work}/columns/1", {"action": "learn"}).status_code == 303
     assert "limits are learned with noise" in words(page.get(f"/work/{work}/columns"))
-    drafted = page.workspace.work(work).columns[1].drafted
     assert page.post(f"/work/{work}/columns/1", {"action": "reopen"}).status_code == 303
-    assert page.workspace.work(work).columns[1].field == drafted  # nothing is lost by trying
+    assert state.columns[1].field == state.columns[1].drafted  # nothing is lost by trying
     assert page.post(f"/work/{work}/columns/learn").status_code == 303
-    assert [column.field.learn for column in page.workspace.work(work).columns] == [True, True]
+    assert [column.field.learn for column in state.columns] == [True, True]
     asked = {"mode": "private", "epsilon": "2", "dataset": "visits"}
     refused = page.post(f"/work/{work}/privacy", asked)
     assert refused.status_code == 422

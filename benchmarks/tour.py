@@ -17,7 +17,7 @@ from playwright.sync_api import sync_playwright
 from covey.demo import demonstrate, example_visits
 from tests.web.conftest import PUBLIC_LIMITS, opened_workspace, served
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PLACE, SMALL = ROOT / "docs" / "pictures", ROOT / "src" / "covey" / "web" / "static" / "tour"
 ON_THE_FIRST_PAGE = ("columns", "privacy", "review", "report")
 SIZE = {"width": 1200, "height": 1000}

@@ -15,7 +15,7 @@ from typing import Any
 
 from playwright.sync_api import TimeoutError, sync_playwright
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 SCREENS = ((1280, "light"), (390, "dark"))
 GRAVE = ("moderate", "serious", "critical")
 
