@@ -173,7 +173,10 @@ class Search:
     def _with_holes(self, j: int, shares: Floats) -> Column:
         column, edges = self.columns[j], self.cells.edges[j]
         usual = float(shares[np.diff(edges) == 1].max(initial=0.0))
-        return replace(column, holes=float(shares[edges[:-1] == column.missing].sum()), usual=usual)
+        codes = edges[:-1]
+        values = (codes >= column.first) & (codes < column.first + column.steps)
+        holes = codes == column.missing if column.kind == "label" else ~values
+        return replace(column, holes=float(shares[holes].sum()), usual=usual)
 
     def _by_chance(self, shares: list[Floats], public: np.random.Generator) -> Floats:
         """How many rows would break each formula if columns were independent: on rows drawn from noisy shares."""
