@@ -11,6 +11,7 @@ import covey.privacy.exact
 from audits import checks, faults, learned, mechanisms, methods, relations
 from audits.case import Case
 from audits.checks import Check
+from audits.filters import filter_kept
 from audits.odometer import ride
 from audits.rides import rides
 from audits.trees import number_rides
@@ -38,10 +39,11 @@ def all_checks():
 
 @cache
 def long_checks():
-    """The odometer once more, with every file of every bundle, which takes minutes: for `make audit`."""
+    """Other caps of the ledger, and the odometer once more with every file of every bundle: minutes, for `make audit`."""
     promise = "every file of a bundle is the same for neighbours, byte for byte"
     driven = {f"files: {name}": replace(one, files=True) for name, one in all_rides().items() if not one.files}
-    return {name: Check(name, promise, partial(ride, one)) for name, one in driven.items()}
+    caps = Check("filter: other caps", all_checks()["filter"].promise, partial(filter_kept, other_caps=True))
+    return {caps.name: caps} | {name: Check(name, promise, partial(ride, one)) for name, one in driven.items()}
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from numbers import Real
 from typing import Any, Literal
 
@@ -444,6 +444,7 @@ class Release(PrivateRelease):
         if not order:
             raise ParameterError(f"no value of {column!r} meets the condition.")
 
+        @cache  # the three searches meet in most places
         def ends(k: int) -> tuple[float, float, float]:
             """The share at or below the k-th bin, at most, as estimated, and at least."""
             upto, at = np.zeros(len(scores)), np.concatenate(order[: k + 1])
