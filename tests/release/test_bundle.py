@@ -23,8 +23,7 @@ from covey.progress import listening
 from covey.release import bundle as module
 from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.charts import percent
-from covey.release.evaluation import evaluate_bundle, total_variation
-from covey.release.places import check_disk, is_bundle
+from covey.release.places import check_disk
 from covey.release.summary import Seen
 from covey.release.verify import rows_path, verify_bundle
 from covey.synthesizers import Prepared
@@ -268,19 +267,6 @@ def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monk
         synth = covey.PrivateSynthesizer(1.0, schema=schema, seed=5).fit(table)
         sums.append((write_bundle(synth.release(200), tmp_path / f"b{i}") / "SHA256SUMS").read_text())
     assert sums[0] == sums[1]
-
-
-def test_evaluation_is_confidential_and_right(visits, folder):
-    path, _ = visits
-    facts = evaluate_bundle(path, folder)
-    assert facts["watermark"].startswith("confidential")
-    assert set(facts["total_variation"]) == {"1", "2", "3"}
-    assert 0 < facts["total_variation"]["1"] < 0.3
-    assert is_bundle(folder)
-    assert is_bundle(folder / "sub")
-    assert not is_bundle(path.parent)
-    X, Z = np.array([[0], [0], [1], [1]]), np.array([[0], [1], [1], [1]])
-    assert total_variation(X, Z, [2], (0,)) == pytest.approx(0.25)
 
 
 def test_more_rows_can_be_drawn_from_published_centres(folder, visits):

@@ -8,9 +8,11 @@ import pytest
 import covey
 from audits.gates import asked
 from covey.core.tables.counts import moments
+from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import InputError
 from covey.measure.measurement import Measurements
+from covey.methods.regain.bits import measure_bits
 from covey.methods.regain.measure_tables import Tables, measure_one_way
 from covey.privacy.gate import Exact, Gate
 from covey.release import bundle as module
@@ -106,11 +108,8 @@ def test_the_noise_is_as_large_as_it_says():
         off = []
         for seed in range(100):
             kept = covey.PrivateSynthesizer(1.0, delta, seed=seed, certificate_share=0)
-            rows, _ = kept._read(X)
-            method = kept._regain(5)
+            rows, method = ArrayRows(X), kept._regain(5)
             gate = Gate(kept._budget, method.shares(2000, 5, kept._budget), Streams.from_seed(seed))
-            from covey.methods.regain.bits import measure_bits
-
             m = asked(measure_bits, rows, gate, method.plan(2000, 5, kept._budget)).dense
             c = m.coding.middle
             signs = (pairs - np.outer(c, X.mean(0)) - np.outer(X.mean(0), c) + np.outer(c, c))[i, j]
@@ -194,8 +193,7 @@ def test_a_description_of_another_kind_is_refused(text, tmp_path):
 def test_the_histograms_kept_are_those_that_were_measured():
     """The counts of a fit are the gate's, number for number."""
     synth = covey.PrivateSynthesizer(1.0, domain=(3, 7, 2), ordinal=(1,), seed=3)
-    rows, _ = synth._read(codes())
-    method = synth._regain()
+    rows, method = ArrayRows(codes()), synth._regain()
     gate = Gate(synth._budget, method.shares(rows.n, rows.p, synth._budget), Streams.from_seed(3).child("call 1"))
     found = asked(lambda told: measure_one_way(Tables(told, synth.domain).counts, method.plan, told), rows, gate).found
     kept = fitted(codes(), 1.0, domain=(3, 7, 2), ordinal=(1,)).found[0]

@@ -124,11 +124,6 @@ def once_a_person(names: Sequence[str | None], places: Integers) -> Integers:
     return np.asarray(order[(starts[:, None] + turn).ravel()])
 
 
-def evaluate_bundle(table: Path, folder: Path, targets: Sequence[str] = ()) -> dict[str, Any]:
-    """The figures of `evaluate` for a table and a bundle on disk."""
-    return evaluate(compare(table, folder), targets)
-
-
 def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = True) -> dict[str, Any]:
     """What the schema changed, numbers in their own units, total variation of 1-, 2- and 3-way tables, covariance, predictions.
 
@@ -152,7 +147,7 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
         "rows": {"true": len(true), "synthetic": len(synthetic)},
         "changed": rows.changes.figures(rows.codec),
         "numbers": number_figures(rows.codec, rows.cells),
-        "average_total_variation": _average(found, resampled, names) | {"as_read": _as_read(rows, found)},
+        "average_total_variation": _average(rows, found, resampled),
         "small_groups": small_groups_words(rows),
         "contradictions": contradictions(rows.codec, rows.cells),
         "total_variation": {str(d): float(np.mean([v for v, _ in tables])) for d, tables in found.items()},
@@ -174,29 +169,24 @@ def small_groups_words(rows: Comparison) -> str | None:
 
 
 def _average(
+    rows: Comparison,
     found: Mapping[int, Sequence[tuple[float, tuple[int, ...]]]],
     resampled: Mapping[int, Sequence[float]],
-    names: Sequence[str],
 ) -> dict[str, Any]:
-    """The yardstick of certificates and plans, computed exactly: the mean total variation of two-way tables, and the worst."""
-    d = max(k for k in found if k <= 2)
+    """The yardstick of certificates and plans, computed exactly: the mean total variation of two-way tables, and the worst.
+
+    `as_read` is the mean over the same tables where changed cells count as what the schema made of them.
+    """
+    d, tables = max(k for k in found if k <= 2), rows.tables(as_read=True)
     worst, where = max(found[d], key=lambda x: x[0])
     return {
         "columns": d,
         "average": float(np.mean([value for value, _ in found[d]])),
         "fresh_sample_of_real_rows": float(np.mean(resampled[d])),
         "worst": worst,
-        "worst_table": [names[a] for a in where],
+        "worst_table": [rows.codec.names[a] for a in where],
+        "as_read": float(np.mean([total_variation(*tables, own) for _, own in found[d]])),
     }
-
-
-def _as_read(rows: Comparison, found: Mapping[int, Sequence[tuple[float, tuple[int, ...]]]]) -> float:
-    """The mean over the same tables where changed cells count as what the schema made of them."""
-    own = found[max(k for k in found if k <= 2)]
-    if not rows.changes.kinds:
-        return float(np.mean([value for value, _ in own]))
-    tables = rows.tables(as_read=True)
-    return float(np.mean([total_variation(*tables, where) for _, where in own]))
 
 
 def distance_words(figures: Mapping[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from itertools import combinations, product
 from typing import Any
 
 import numpy as np
+from scipy.stats import ks_2samp, rankdata, wasserstein_distance
 
 from covey.core.arrays import Floats, Integers
 from covey.release.charts import word
@@ -96,7 +97,6 @@ def one_number(number: Number) -> dict[str, Any]:
         [*both, np.array([number.field.axis.low, number.field.axis.high]) / 10.0**number.field.axis.decimals]
     )
     span = float(np.ptp(ends))  # of the limits, and of what lies beyond them
-    apart = distances(*both)
     common = common_values(number)
     return out | {
         "mean": [number.show(v.mean()) for v in both],
@@ -106,19 +106,11 @@ def one_number(number: Number) -> dict[str, Any]:
         "mean_off": abs(both[0].mean() - both[1].mean()) / unit,
         "median_off": abs(middle[0] - middle[1]) / unit,
         "quantiles_off": float(np.abs(at[0] - at[1]).max()) / unit,
-        "kolmogorov": apart[0],
-        "wasserstein_over_range": apart[1] / span if span else 0.0,
+        "kolmogorov": float(ks_2samp(both[0], both[1], method="asymp").statistic),
+        "wasserstein_over_range": float(wasserstein_distance(both[0], both[1])) / span if span else 0.0,
         "common": common,
         "common_off": float(sum(abs(a - b) for _, a, b in common)),
     }
-
-
-def distances(true: Floats, synthetic: Floats) -> tuple[float, float]:
-    """Kolmogorov's and Wasserstein's distance of two samples: the largest gap between distribution functions, and its area."""
-    values = np.unique(np.concatenate([true, synthetic]))
-    below = [np.searchsorted(np.sort(v), values, side="right") / len(v) for v in (true, synthetic)]
-    gap = np.abs(below[0] - below[1])
-    return float(gap.max()), float(gap[:-1] @ np.diff(values))
 
 
 def common_values(number: Number) -> list[tuple[float | str, float, float]]:
@@ -169,28 +161,13 @@ def number_words(figures: Mapping[str, Any]) -> list[str]:
 
 def rank_correlations(numbers: Sequence[Number]) -> list[tuple[str, str, float, float]]:
     """Spearman's coefficient of every two numbers, true and synthetic, the worst first; over rows that have both values."""
-    ranked = [[ranks(every_so_many(one.cells[k], CORRELATED)) for one in numbers] for k in (0, 1)]
-    pairs = list(combinations(range(len(numbers)), 2))[:PAIRS]
-    found = [
-        (
-            numbers[a].field.name,
-            numbers[b].field.name,
-            correlation(ranked[0][a], ranked[0][b]),
-            correlation(ranked[1][a], ranked[1][b]),
-        )
-        for a, b in pairs
-    ]
+    some = [[every_so_many(one.cells[k], CORRELATED) for one in numbers] for k in (0, 1)]
+    ranked = [[rankdata(np.where(there(own), own, np.nan), nan_policy="omit") for own in both] for both in some]
+    found = []
+    for a, b in list(combinations(range(len(numbers)), 2))[:PAIRS]:
+        true, synthetic = (correlation(own[a], own[b]) for own in ranked)
+        found.append((numbers[a].field.name, numbers[b].field.name, true, synthetic))
     return sorted(found, key=lambda one: -abs(one[2] - one[3]))
-
-
-def ranks(cells: Integers) -> Floats:
-    """Middle ranks of a column's values, NaN where there is none."""
-    some = there(cells)
-    out = np.full(len(cells), np.nan)
-    if some.any():
-        _, place, count = np.unique(cells[some], return_inverse=True, return_counts=True)
-        out[some] = (np.cumsum(count) - (count - 1) / 2)[place.ravel()]
-    return out
 
 
 def correlation(x: Floats, y: Floats) -> float:
