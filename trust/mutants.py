@@ -32,10 +32,10 @@ TESTS = {
     "covey.core.noise.matrix": [
         "tests/core/noise/test_matrix.py",
         "tests/core/noise/test_signs.py",
-        "tests/core/noise/test_wishart.py",
+        "tests/core/noise/test_matrix.py",
     ],
     "covey.core.noise.normals": ["tests/core/noise/test_chi.py", "tests/core/noise/test_normals.py"],
-    "covey.core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py", "tests/core/noise/test_helmert.py"],
+    "covey.core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py", "tests/core/noise/test_pairlaw.py"],
     "covey.core.noise.sensitivity": ["tests/core/noise/test_sensitivity.py", "tests/core/noise/test_persons.py"],
     "covey.privacy.bounds": ["tests/privacy/test_bounds.py"],
     "covey.privacy.budget": ["tests/privacy/test_budget.py", "tests/privacy/test_selection.py"],

@@ -11,7 +11,6 @@ from covey.core.arrays import (
     hollow,
     is_bits,
     packed_columns,
-    processors,
     require_memory,
     strips,
     symmetric,
@@ -56,9 +55,6 @@ def test_what_does_not_fit_the_memory_is_refused(monkeypatch):
         require_memory(7 * 2**30 - 2**29, "a thing", "Use less.")
 
 
-# BLAS uses as many threads as it is told, and afterwards as many as before.
-
-
 def threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
@@ -69,7 +65,3 @@ def test_blas_threads_are_set_for_a_while():
     with blas_threads(1):
         assert set(threads()) == {1}
     assert threads() == before
-
-
-def test_there_is_a_processor():
-    assert processors() >= 1

@@ -1,9 +1,22 @@
 """Balanced sampling: the right expectations, less chance, one category per block, limits kept."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
-from covey.core.draw.balanced import Ties, keep_limits, round_table, sample_bits, sample_categories, share_out
+from covey.core.draw.balanced import (
+    THREE,
+    TIE,
+    Ties,
+    TripleTies,
+    keep_limits,
+    round_table,
+    sample_bits,
+    sample_categories,
+    share_out,
+)
+from covey.core.fit.triples import Triples
 from covey.core.paper.blocks import WeightedPoints, bootstrap, round_bits
 from covey.core.tables.domain import Domain
 
@@ -57,13 +70,6 @@ def test_sampling_error_is_a_fraction_of_independent_rounding():
         [error(round_bits(cloud.points, bootstrap(cloud, 2000, generator), generator)) for _ in range(5)]
     )
     assert balanced < 0.3 * independent
-
-
-def test_column_totals_are_exact_up_to_rounding():
-    cloud = cloud_of(5)
-    rows = sample_bits(cloud, 977, np.random.default_rng(6))
-    # Shares of rows per centre are whole numbers, so a column is off by rounding alone.
-    assert np.abs(rows.sum(axis=0) - 977 * cloud.weights @ cloud.points).max() < 16
 
 
 @pytest.mark.parametrize("m", [1, 2, 7])
@@ -138,3 +144,104 @@ def test_exchanges_that_are_good_each_do_not_overshoot_covariances_together():
     ties.error = error
     ties.take(0, xi, xj)
     assert abs(float(ties.error[0, 1])) > before
+
+
+DOMAIN = Domain((2, 3, 2, 2), (True,) * 4)
+CHOSEN = Triples(((0, 1, 2), (1, 2, 3)), {0: np.arange(2), 1: np.array([0, 1, 1]), 2: np.arange(2), 3: np.arange(2)})
+CLOUD = WeightedPoints(np.ones(1), np.concatenate([np.full(c, 1 / c) for c in DOMAIN.sizes])[None])
+
+
+def rows(m=40, seed=0):
+    g = np.random.default_rng(seed)
+    return np.stack([g.integers(0, c, m) for c in DOMAIN.sizes], axis=1) + DOMAIN.starts[:-1]
+
+
+def swapped(codes, a, i, j):
+    out = codes.copy()
+    out[i, a], out[j, a] = codes[j, a], codes[i, a]
+    return out
+
+
+@pytest.mark.parametrize("a", range(4))
+def test_an_exchange_costs_what_it_changes_in_the_triples(a):
+    codes = rows()
+    ties = TripleTies(CHOSEN, CLOUD, DOMAIN, codes)
+
+    def loss(own):
+        return sum((own.weight[t].astype(float) * own.error[t].astype(float) ** 2).sum() for t in CHOSEN.names)
+
+    for i, j in [(0, 1), (2, 9), (5, 30)]:
+        xi, xj = codes[[i]], codes[[j]]
+        after = TripleTies(CHOSEN, CLOUD, DOMAIN, swapped(codes, a, i, j))
+        cells = [set(ties._cells(t, x).tolist()) for t in CHOSEN.names if a in t for x in (xi, xj)]
+        if all(one.isdisjoint(two) for one, two in zip(cells[::2], cells[1::2], strict=True)):
+            assert ties.cost(a, xi, xj)[0] == pytest.approx(loss(after) - loss(ties), abs=2 * THREE)
+        own = TripleTies(CHOSEN, CLOUD, DOMAIN, codes)
+        own.take(a, xi, xj)
+        for t in CHOSEN.names:
+            assert own.error[t] == pytest.approx(after.error[t], abs=1e-4)
+
+
+def test_an_exchange_costs_what_it_changes_in_the_covariances_of_scores():
+    codes, scores = rows(), np.concatenate([np.arange(c) - (c - 1) / 2 for c in DOMAIN.sizes])
+    ties = Ties(scores, CLOUD, DOMAIN, codes)
+
+    def loss(own):
+        return TIE / len(codes) * float((np.triu(own.error, 1) ** 2).sum())
+
+    for a, i, j in [(0, 0, 1), (1, 2, 9), (3, 5, 30)]:
+        after = Ties(scores, CLOUD, DOMAIN, swapped(codes, a, i, j))
+        assert ties.cost(a, codes[[i]], codes[[j]])[0] == pytest.approx(loss(after) - loss(ties), rel=1e-3, abs=1e-2)
+        own = Ties(scores, CLOUD, DOMAIN, codes)
+        own.take(a, codes[[i]], codes[[j]])
+        off = ~np.eye(4, dtype=bool)
+        assert own.error[off] == pytest.approx(after.error[off], abs=1e-3)
+
+
+# docs/proofs/rounding.md: balanced places vary no more than coins, and one common order of places does.
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 12])
+def test_two_rows_of_a_centre_are_negatively_correlated(n):
+    for y in np.linspace(0, 1, 101):
+        low, f = np.floor(n * y), n * y - np.floor(n * y)
+        together = ((1 - f) * low * (low - 1) + f * (low + 1) * low) / (n * (n - 1))
+        assert -1e-15 <= together <= y**2 + 1e-12
+        assert together == pytest.approx(y**2 + (f * (1 - f) - n * y * (1 - y)) / (n * (n - 1)))
+
+
+def balanced(y, n, generator, common_places):
+    """n rows of one centre, its counts rounded at random; every column at places of its own, or all at the same ones."""
+    ones = np.floor(n * y) + (generator.random(len(y)) < n * y - np.floor(n * y))
+    first = generator.permutation(n)
+    places = [first if common_places else generator.permutation(n) for _ in y]
+    return np.array([place < count for place, count in zip(places, ones, strict=True)]).T
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_shares_of_balanced_rows_vary_no_more_than_those_of_coins(d):
+    generator = np.random.default_rng(d)
+    y, n, runs = np.array([0.5, 0.31, 0.77, 0.12]), 40, 1500
+    subsets = list(combinations(range(4), d))
+    expected = np.array([y[list(s)].prod() for s in subsets])
+
+    def squares(draw):
+        shares = np.array([[rows[:, s].prod(axis=1).mean() for s in map(list, subsets)] for rows in draw])
+        error = ((shares - expected) ** 2).mean(axis=1)
+        return error.mean(), error.std() / np.sqrt(runs)
+
+    coins, slack = squares([generator.random((n, 4)) < y for _ in range(runs)])
+    right, _ = squares([balanced(y, n, generator, common_places=False) for _ in range(runs)])
+    wrong, _ = squares([balanced(y, n, generator, common_places=True) for _ in range(runs)])
+    assert right < coins
+    assert wrong > coins + 10 * slack
+
+
+def test_column_totals_are_off_by_less_than_a_row():
+    generator = np.random.default_rng(5)
+    points = generator.random((40, 6))
+    m = 400  # ten rows for each centre
+    rows = sample_bits(WeightedPoints(np.full(40, 1 / 40), points), m, generator)
+    assert np.abs(rows.sum(axis=0) - m * points.mean(axis=0)).max() < 1
+    coins = (generator.random((m, 6)) < np.repeat(points, 10, axis=0)).sum(axis=0)
+    assert np.abs(coins - m * points.mean(axis=0)).max() > 1

@@ -40,9 +40,6 @@ def test_what_is_fitted_is_in_the_precision_of_the_device(device):
     assert device.get(device.vector(third))[0] != 1 / 3
 
 
-# L-BFGS on every device reaches what scipy's reaches.
-
-
 G = np.random.default_rng(7)
 A = G.standard_normal((60, 40)) * np.geomspace(1, 30, 40)
 B = G.standard_normal(60)

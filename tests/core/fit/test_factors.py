@@ -1,13 +1,37 @@
 """The logistic factor model: its points, its fit and its prior."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit
 
+from covey.core.arrays import hollow, pair_index
 from covey.core.fit.devices import DOUBLE
-from covey.core.fit.factors import Factors, Prior, denoise, estimate_prior, fit_factors, latent_points
-from covey.core.fit.targets import DensePairs, DenseTarget, moment_term, total
+from covey.core.fit.factors import (
+    Bounds,
+    Candidates,
+    Factors,
+    Prior,
+    atomic_bayes,
+    beyond_edge,
+    denoise,
+    estimate_prior,
+    fit_factors,
+    latent_points,
+    mean_weight,
+    rotation_invariant,
+    stack_weights,
+    stacked,
+    thinned,
+    with_atoms,
+    with_diagonal,
+    without_cut,
+)
+from covey.core.fit.shrinkage import empirical_bayes
+from covey.core.fit.targets import DensePairs, DenseTarget, NoisyMoments, moment_term, total
 from covey.core.fit.wide import LowRankTarget, core
+from covey.core.tables.counts import Coding
 from tests.core.fit.examples import noisy_table, quiet
 
 
@@ -53,3 +77,178 @@ def test_the_prior_follows_the_loadings_and_unneeded_factors_shrink_away():
     assert (prior.bias_mean, prior.bias_sd) == (pytest.approx(-1, abs=0.1), pytest.approx(0.7, rel=0.1))
     buried = estimate_prior(f, Prior(np.zeros(2), np.ones(2), 0.0, 2.0), mean_sd=10.0)
     assert buried.bias_sd > 1.5  # where means tell little the prior does not collapse at once
+
+
+def seeing(found, noisy):
+    """What was denoised, beside other noisy moments."""
+    return replace(found, pairs=replace(found.pairs, noisy=noisy))
+
+
+def goe(p, sd, seed=0):
+    """Symmetric Gaussian noise without a diagonal."""
+    w = np.triu(np.random.default_rng(seed).normal(0, sd, (p, p)), 1)
+    return w + w.T
+
+
+def exclusive(n=4000, p=36, group=6, sd=0.006, seed=0):
+    """Noisy moments of groups of exclusive columns that one latent number ties together, and the true rows."""
+    g = np.random.default_rng(seed)
+    level = g.standard_normal((n, 1, 1)) * g.normal(0, 1, (1, p // group, group))
+    chosen = (g.gumbel(size=(n, p // group, group)) + level).argmax(axis=2)
+    X = np.zeros((n, p // group, group), np.uint8)
+    np.put_along_axis(X, chosen[:, :, None], 1, axis=2)
+    X = X.reshape(n, p)
+    u = X - 0.5
+    pair = hollow(u.T @ u / n) + goe(p, sd, seed + 1)
+    return NoisyMoments(Coding.half(p), u.mean(axis=0) + g.normal(0, sd, p), sd, pair, sd), X
+
+
+def correlation_of_halves(noisy, halves):
+    index = pair_index(len(noisy.mean))
+    one, other = (half.pair[index] for half in halves)
+    return np.corrcoef(one, other)[0, 1]
+
+
+def test_halves_are_independent_and_add_up_to_the_measurement():
+    p = 60
+    noise = NoisyMoments(Coding.half(p), 0.02 * np.random.default_rng(3).standard_normal(p), 0.02, goe(p, 0.01), 0.01)
+    for one, other in thinned(noise, np.random.default_rng(4)):
+        np.testing.assert_allclose(one.pair + other.pair, 2 * noise.pair, atol=1e-15)
+        np.testing.assert_allclose(one.mean + other.mean, 2 * noise.mean, atol=1e-15)
+        assert abs(correlation_of_halves(noise, (one, other))) < 4 / np.sqrt(p * (p - 1) / 2)
+        assert one.pair_sd == pytest.approx(np.sqrt(2) * 0.01)
+        assert one.mean_sd == pytest.approx(np.sqrt(2) * 0.02)
+    # Half of the noise, as a wrong program would add, leaves the halves dependent.
+    wrong = next(thinned(replace(noise, pair_sd=0.005), np.random.default_rng(4)))
+    assert correlation_of_halves(noise, wrong) > 0.3
+
+
+def test_eigenvalues_are_shrunk_to_what_a_low_rank_signal_has():
+    p, sd = 120, 0.05
+    v = np.linalg.qr(np.random.default_rng(5).standard_normal((p, 3)))[0]
+    signal = (v * [4.0, 3.0, 2.0]) @ v.T
+    noisy = with_diagonal(signal + goe(p, sd), np.diag(signal))
+
+    def error(x):
+        return np.linalg.norm(hollow(x - signal))
+
+    assert error(rotation_invariant(noisy, sd)) < 0.45 * error(noisy)
+    assert error(rotation_invariant(noisy, sd)) < 0.9 * error(rotation_invariant(noisy, sd / 4))
+    np.testing.assert_allclose(rotation_invariant(signal, 1e-9), signal, atol=1e-6)
+    assert error(beyond_edge(hollow(noisy), sd)) < 0.45 * error(noisy)
+    assert np.abs(beyond_edge(goe(p, sd, 9), sd)).max() == pytest.approx(0, abs=sd / 2)
+
+
+def test_means_are_freed_where_factors_bend_them_and_kept_where_they_do_not():
+    noisy, _ = noisy_table(n=4000, p=40, sd=0.01)
+    found = denoise(DensePairs.of(noisy, np.random.default_rng(6)), 60, 4, quiet)
+    near = found.factors.centres.mean(axis=0) - noisy.coding.middle
+    bent = near + np.random.default_rng(7).normal(0, 0.05, 40)
+    weights = []
+    for truth in (near, bent):
+        again = replace(noisy, mean=truth + np.random.default_rng(8).normal(0, 0.01, 40))
+        views = [(seeing(found, a), b) for a, b in thinned(again, np.random.default_rng(9))]
+        weights.append(mean_weight(views))
+    assert weights[0] < 0.3
+    assert weights[1] > 0.8
+
+
+def test_the_candidate_that_agrees_with_the_other_half_gets_the_weight():
+    noisy, _ = exclusive()
+    found = denoise(DensePairs.of(noisy, np.random.default_rng(6)), 60, 4, quiet)
+    one, other = next(thinned(noisy, np.random.default_rng(1)))
+    candidates = Candidates.of(seeing(found, one), 0.5)
+    for which in range(len(candidates.steps)):
+        goal = candidates.shares[0] + candidates.steps[which]
+        exact = replace(other, pair=one.pair + hollow(_matrix(goal - candidates.seen, 36)))
+        weights = stack_weights([(seeing(found, one), exact)], 0.5)
+        assert weights.argmax() == which
+        assert weights[which] > 0.9
+        assert weights.min() >= 0
+        assert weights.sum() <= 1 + 1e-9
+
+
+def _matrix(values, p):
+    out = np.zeros((p, p))
+    out[pair_index(p)] = values
+    return out + out.T
+
+
+def test_the_true_rows_follow_the_stack_better_than_the_target_before_it():
+    noisy, X = exclusive()
+    found = denoise(DensePairs.of(noisy, np.random.default_rng(6)), 100, 4, quiet)
+    after = stacked(found, np.random.default_rng(7), quiet)
+    rows = X.astype(np.float32)
+    assert after.fine(rows)[0] < 0.85 * found.fine(rows)[0]
+    assert after.factors is found.factors
+    assert after.raw is found.raw
+    # Under matrix noise the base of the stack, which knows of exclusive columns, is followed alone.
+    atoms = with_atoms(found)
+    assert atoms.fine(rows)[0] < 0.9 * found.fine(rows)[0]
+    assert atoms.factors is found.factors
+
+
+def test_cutting_is_taken_out_of_moments_as_far_as_factors_explain_them():
+    noisy, X = noisy_table(n=6000, p=40, sd=1e-4, clips=True)
+    found = denoise(DensePairs.of(noisy, np.random.default_rng(6)), 100, 4, quiet)
+    plain = without_cut(noisy, found.factors.centres, np.random.default_rng(8))
+    u = X - noisy.coding.middle
+    true = hollow(u.T @ u / len(X))
+    assert not plain.coding.clips
+    assert noisy.coding.clips
+    assert np.abs(plain.pair - true).mean() < 0.75 * np.abs(noisy.pair - true).mean()
+    same, _ = noisy_table(n=500, p=10)
+    assert without_cut(same, found.factors.centres[:, :10], np.random.default_rng(8)) is same
+
+
+# Atoms at the Fréchet bounds find columns that exclude or imply each other, and leave other pairs alone.
+
+
+def test_bounds_are_frechets_and_the_lower_one_is_certain_where_it_is_zero():
+    m = np.array([0.2, 0.5, 0.9])
+    bounds = Bounds.of(m, 0.01)
+    assert bounds.low[0, 1] == 0
+    assert bounds.low[1, 2] == pytest.approx(0.4)
+    assert bounds.high[0, 2] == 0.2
+    assert bounds.high[1, 2] == 0.5
+    certain, sum_of_two, _ = bounds.low_sd[[0, 2, 1]]
+    assert certain < 0.001 < sum_of_two == pytest.approx(0.01 * np.sqrt(2))
+    assert np.array_equal(bounds.clip(np.full((3, 3), 2.0)), bounds.high)
+
+
+def exclusive_table(p=60, group=6, sd=0.004, seed=0):
+    """Joint shares of groups of columns that exclude each other, independent otherwise, and what noise leaves of them."""
+    g = np.random.default_rng(seed)
+    m = g.dirichlet(np.ones(group), p // group).ravel()
+    joint = np.outer(m, m)
+    kind = np.arange(p) // group
+    joint[kind[:, None] == kind] = 0
+    joint[0, 6] = joint[6, 0] = min(m[0], m[6])  # one implies the other
+    index = pair_index(p)
+    seen = joint[index] + sd * g.standard_normal(len(index[0]))
+    return m, joint[index], np.outer(m, m)[index], seen
+
+
+def test_exclusive_and_implied_columns_are_found_without_being_told():
+    sd = 0.004
+    m, joint, model, seen = exclusive_table(sd=sd)
+    found = atomic_bayes(seen, model, Bounds.of(m, 1e-4), sd)
+    without_atoms = model + empirical_bayes(seen - model, sd)[0]
+
+    def error(x):
+        return np.sqrt(np.mean((x - joint) ** 2))
+
+    assert error(without_atoms) < error(seen)
+    assert error(found) < 0.75 * error(without_atoms)
+    apart = (joint == 0) & (model > 4 * sd)
+    assert apart.sum() > 20
+    assert np.mean(np.abs(found[apart]) < sd / 100) > 0.8
+
+
+def test_where_the_model_is_right_noise_is_shrunk_away():
+    g = np.random.default_rng(1)
+    m = g.uniform(0.2, 0.8, 40)
+    model = np.outer(m, m)[pair_index(40)]
+    seen = model + 0.01 * g.standard_normal(len(model))
+    found = atomic_bayes(seen, model, Bounds.of(m, 0.001), 0.01)
+    assert np.sqrt(np.mean((found - model) ** 2)) < 0.2 * 0.01

@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from covey.core.numbers.grid import FINEST, Category, Measure, NumberGrid
+from covey.core.numbers.grid import FINEST, Category, Difference, Measure, NumberGrid
 from covey.errors import ParameterError
 
 
@@ -48,3 +48,73 @@ def test_quantiles_are_those_of_values_without_specials():
     assert special.quantile(0.05) == 51
     nothing = Measure(NumberGrid(100, 1), np.array([0]), np.array([1]), np.array([1.0]))
     assert nothing.quantile(0.5) == 1
+
+
+YEAR = Difference(0, 365, 1000, 9000)
+
+
+def test_records_inside_the_bounds_come_back_as_they_were():
+    generator = np.random.default_rng(0)
+    base = generator.integers(1000, 8000, 500)
+    end = base + generator.integers(0, 366, 500)
+    there = np.ones(500, bool)
+    codes = YEAR.encode(base, end, there)
+    assert codes.min() >= 1
+    assert codes.max() <= YEAR.steps
+    assert (YEAR.decode(codes, base, there, generator) == end).all()
+
+
+def test_order_and_bounds_hold_whatever_the_codes():
+    """Ends drawn by themselves, as without differences, come before their bases half of the time."""
+    generator = np.random.default_rng(1)
+    base, there = generator.integers(1000, 9001, 2000), generator.random(2000) < 0.8
+    codes = generator.integers(0, YEAR.steps + 1, 2000)
+    end = YEAR.decode(codes, base, there, generator)
+    assert (end[there] >= base[there]).all()
+    assert (end[there] <= base[there] + 365).all()  # also where a distance is missing and the end is another row's
+    assert end.min() >= 1000
+    assert end.max() <= 9000
+    assert (generator.permutation(end)[there] < base[there]).mean() > 0.3
+
+
+def test_what_a_record_becomes_depends_on_that_record_alone():
+    base, end = np.array([5000, 5000, 5000, 0]), np.array([5100, 4000, 9000, 7000])
+    has = np.array([True, True, True, False])
+    codes = YEAR.encode(base, end, has)
+    assert codes.tolist() == [101, 1, 366, 0]
+    assert [int(YEAR.encode(base[[i]], end[[i]], has[[i]])[0]) for i in range(4)] == codes.tolist()
+
+
+def test_ends_without_bases_are_like_other_ends():
+    generator = np.random.default_rng(3)
+    base = np.full(1000, 3000)
+    has = np.arange(1000) % 2 == 0
+    end = YEAR.decode(np.where(has, 11, 0), base, has, generator)
+    assert (end == 3010).all()
+    alone = YEAR.decode(np.zeros(5, np.int64), np.zeros(5, np.int64), np.zeros(5, bool), generator)
+    assert (alone == 1000).all()
+
+
+def test_distances_may_be_negative_and_large():
+    wide = Difference(-(2**53), 2**53, -(2**53), 2**53)
+    base, end, has = np.array([2**53, -(2**53)]), np.array([-(2**53), 2**53]), np.ones(2, bool)
+    back = wide.decode(wide.encode(base, end, has), base, has, np.random.default_rng(4))
+    assert back.tolist() == [0, 0]  # moved to the bounds of the distance, record by record
+    assert Difference(-5, 5, 0, 10).decode(
+        np.array([1, 11]), np.array([7, 7]), has, np.random.default_rng(5)
+    ).tolist() == [2, 10]
+
+
+def test_bounds_that_cannot_hold_are_refused():
+    with pytest.raises(ParameterError, match="above maximum"):
+        Difference(5, 4, 0, 10)
+    with pytest.raises(ParameterError, match="2\\^53"):
+        Difference(0, 2**60, 0, 10)
+    with pytest.raises(ParameterError, match="raise the later maximum"):
+        Difference(0, 10, 0, 50).check_base(0, 60)
+    with pytest.raises(ParameterError, match="too small"):
+        Difference(0, 10, 100, 200).check_base(0, 50)
+    with pytest.raises(ParameterError, match="raise the later maximum"):
+        Difference(-5, 5, 0, 100).check_base(0, 106)
+    Difference(-5, 5, 0, 100).check_base(0, 105)
+    YEAR.check_base(1000, 9000)

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from covey.core.tables.domain import Domain
+from covey.core.numbers.cells import category_bins
+from covey.core.tables.domain import (
+    Domain,
+    merge_nominal,
+    merge_ordered,
+    nearest_end,
+    unmerge,
+    unmerge_block,
+    without_empty,
+)
 from tests.core.tables.examples import DOMAIN
 
 
@@ -40,3 +49,49 @@ def test_centring_is_the_projection_to_the_simplex_coding():
     basis = DOMAIN.simplex_basis()
     np.testing.assert_allclose(basis.T @ basis, np.eye(6), atol=1e-12)
     np.testing.assert_allclose(basis @ basis.T @ matrix @ basis @ basis.T, centred, atol=1e-12)
+
+
+def test_merging_and_taking_apart_again():
+    p = np.array([0.3, 0.01, 0.01, 0.2, 0.02, 0.46])
+    assert merge_nominal(p, 0.05, 20).tolist() == [0, 3, 3, 1, 3, 2]
+    assert merge_nominal(p, 0.0, 3).tolist() == [0, 2, 2, 2, 2, 1]
+    bins = merge_ordered(p, 0.25)
+    assert (np.diff(bins) >= 0).all()
+    assert bins[0] == 0
+    y = np.random.default_rng(2).dirichlet(np.ones(bins.max() + 1), 7)
+    weights = np.full(7, 1 / 7)
+    for ordered in (True, False):
+        fine = unmerge_block(y, weights, p, bins, ordered)
+        np.testing.assert_allclose(fine.sum(axis=1), 1, atol=1e-9)
+        assert fine.min() >= 0
+        for b in range(bins.max() + 1):
+            np.testing.assert_allclose(fine[:, bins == b].sum(axis=1), y[:, b], atol=1e-9)
+
+
+def test_bins_look_at_noisy_tables_and_public_numbers_only():
+    shares = [np.full(3, 1 / 3), np.array([0.5, 0.5]), np.array([0.9, 0.06, 0.02, 0.02])]
+    each = zip(shares, DOMAIN.ordered, strict=True)
+    maps = [category_bins(p, ordered, 0.2, 0.03, 50, np.zeros(len(p), dtype=int)) for p, ordered in each]
+    assert maps[1].tolist() == [0, 1]
+    assert maps[2].tolist() == [0, 1, 2, 2]
+    merged = Domain(tuple(int(m.max()) + 1 for m in maps), DOMAIN.ordered)
+    y = np.hstack([np.full((2, c), 1 / c) for c in merged.sizes])
+    assert unmerge(y, np.full(2, 0.5), shares, maps, merged).shape == (2, 9)
+
+
+def test_nobody_gets_a_bin_without_one_way_mass():
+    p, maps = (
+        np.array([0.0, 0.6, 0.4, 0.0, 0.0, 0.0]),
+        np.array([0, 1, 2, 3, 3, 3]),
+    )  # missing, values, a tail up to the maximum
+    y = np.array([[0.1, 0.5, 0.3, 0.1], [0.0, 0.7, 0.3, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    weights, merged = np.array([0.5, 0.49, 0.01]), Domain((4,), (True,))
+    fine = unmerge(y, weights, [p], [maps], merged)
+    assert fine[:2, [0, 3, 4, 5]].max() == 0
+    np.testing.assert_allclose(fine[0, 1:3], np.array([0.5, 0.3]) / 0.8)
+    assert fine[2].tolist() == [0, 0, 0, 1, 0, 0]  # a rule leaves it nothing else: the value beside the others
+    np.testing.assert_allclose(without_empty(y, np.array([0.1, 0.5, 0.3, 0.1])), y)
+    assert nearest_end(np.array([0, 0, 1]), np.array([0.0, 0.0, 1.0])).tolist() == [0, 1, 1]
+    # The program before put a part of every empty bin at the maximum.
+    even = y[:, maps] / np.bincount(maps)[maps]
+    assert (weights @ even)[-1] > 0.01

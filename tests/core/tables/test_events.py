@@ -46,10 +46,6 @@ BOB = (1, 0), []
 CAT = (1, 1), [(1, 0)]
 
 
-def test_steps_are_those_of_rows_of_persons():
-    assert WEIGHT_STEPS == WEIGHT_STEPS
-
-
 def test_tables_average_over_the_events_of_a_person():
     three = linked(ANN, BOB, CAT)
     third = WEIGHT_STEPS // 3

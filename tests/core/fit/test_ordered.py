@@ -1,14 +1,132 @@
+"""Normal laws behind pair tables: the tables are right, one number is found through noise, finer bins add up to coarser ones."""
+
 from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal, norm
 
+import covey.core.fit.ordered as copula
 from covey.core.draw.balanced import Kept, sample_categories
 from covey.core.fit.centres import Goal, fit_category_centres
-from covey.core.fit.ordered import UNIT, flips, rank_matrix, rank_scores, restore_ranks
+from covey.core.fit.ordered import (
+    ANGLES,
+    UNIT,
+    NormalTables,
+    Sharpened,
+    flips,
+    rank_matrix,
+    rank_scores,
+    restore_ranks,
+    sharpened,
+)
+from covey.core.fit.spectrum import Denoisers
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.crosstabs import pair_matrix
 from covey.core.tables.domain import Domain
+
+NONE = np.zeros(2, dtype=np.int64)
+
+
+def correlations():
+    """The correlations that are tried, in the order of the tables."""
+    rising = np.sin(np.pi / 2 * (1 - (1 - copula.STEPS[1:]) ** copula.GATHER))
+    return np.concatenate([rising, -rising])
+
+
+def cell_table(p, q, rho):
+    """Cells of a bivariate normal law, computed one by one."""
+    h, k = (np.clip(norm.ppf(np.concatenate([[0], np.cumsum(x)]).clip(0, 1)), -9, 9) for x in (p, q))
+    law = multivariate_normal([0, 0], [[1, rho], [rho, 1]])
+    below = np.array([[law.cdf([a, b]) for b in k] for a in h])
+    return np.diff(np.diff(below, axis=0), axis=1)
+
+
+def test_tables_are_those_of_the_normal_law():
+    p, q = np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.1, 0.1, 0.2])
+    tables = NormalTables(np.concatenate([p, q]), Domain((3, 4), (True, True)), NONE).tables[0]
+    for place in (3, 20, 31, 40):
+        wanted = cell_table(p, q, correlations()[place]) - np.outer(p, q)
+        assert tables[place] == pytest.approx(wanted, abs=2e-4)
+        assert (
+            abs(tables[place + 1 if place < 31 else place - 1] - wanted).max() > 4e-4
+        )  # the next correlation is told apart
+
+
+def test_special_categories_stay_out_and_two_categories_have_an_order():
+    shares = np.array([0.4, 0.1, 0.2, 0.3, 0.5, 0.5])
+    normal = NormalTables(shares, Domain((4, 2), (True, False)), np.array([1, 0]))
+    found = normal.at([10], 6)
+    assert not found[0].any()
+    assert found[1:4, 4:].any()
+    assert found[1:4, 4:].sum() == pytest.approx(0)
+    assert not NormalTables(shares, Domain((4, 2), (False, False)), NONE).pairs
+
+
+def noisy_band(rho=0.97, bins=16, sd=0.004, seed=1):
+    """A narrow band over two attributes, and the band with noise on every cell."""
+    p = np.full(bins, 1 / bins)
+    domain, shares = Domain((bins, bins), (True, True)), np.concatenate([p, p])
+    truth = np.zeros((2 * bins, 2 * bins))
+    truth[:bins, bins:] = cell_table(p, p, rho) - np.outer(p, p)
+    truth += truth.T
+    noise = np.triu(np.random.default_rng(seed).normal(0, sd, truth.shape), 1)
+    return domain, shares, truth, domain.off_blocks(noise + noise.T)
+
+
+def test_a_band_is_found_through_noise_that_hides_its_cells():
+    domain, shares, truth, noise = noisy_band()
+    g = np.random.default_rng(2)
+
+    def draw():
+        xi = np.triu(g.normal(0, 0.004, truth.shape), 1)
+        return domain.off_blocks(xi + xi.T)
+
+    errors = []
+    for normal in (None, NormalTables(shares, domain, NONE)):
+        found = Denoisers(shares, domain, g, normal=normal).combined(truth + noise, draw, 0.004)
+        errors.append(float(np.abs(found - truth).sum()))
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_nothing_is_read_into_noise():
+    domain, shares, _, noise = noisy_band(seed=3)
+    assert not NormalTables(shares, domain, NONE).explained(0.25 * noise, 0.004).any()
+
+
+def test_finer_bins_add_up_to_the_measured_ones_and_keep_the_band():
+    domain, shares, truth, noise = noisy_band(bins=8)
+    fine = [np.full(48, 1 / 48)] * 2
+    maps = [np.repeat(np.arange(8), 6)] * 2
+    normal = NormalTables(shares, domain, NONE)
+    coarse = Sharpened(domain, shares, truth + noise, maps)
+    best = normal.best(coarse.covariances, 0.004)
+    found = sharpened(coarse, (normal, best), fine, NONE)
+    assert found is not None
+    assert found.domain.total > 2 * domain.total
+    above = np.concatenate([8 * a + np.arange(8).repeat(found.domain.sizes[a] // 8) for a in range(2)])
+    hot = np.eye(16)[above]
+    assert hot.T @ found.covariances @ hot == pytest.approx(coarse.covariances, abs=1e-9)
+    p = found.shares[: found.domain.sizes[0]]
+    wanted = cell_table(p, p, 0.97) - np.outer(p, p)
+    even = (hot / hot.sum(axis=0)) @ coarse.covariances @ (hot / hot.sum(axis=0)).T
+    block = np.s_[: len(p), len(p) :]
+    assert np.abs(found.covariances[block] - wanted).sum() < 0.5 * np.abs(even[block] - wanted).sum()
+    assert sharpened(coarse, (normal, [None]), fine, NONE) is None
+
+
+def test_two_bins_of_a_category_without_an_order_stay_two():
+    """Its parts have no place in a normal law; once a release died on them, after its charge."""
+    half, fine = np.full(2, 0.5), [np.full(48, 1 / 48), np.full(3, 1 / 3)]
+    domain, shares = Domain((2, 2), (True, False)), np.concatenate([half, half])
+    normal = NormalTables(shares, domain, NONE)
+    covariances = normal.at([ANGLES - 1], 4)
+    coarse = Sharpened(domain, shares, covariances, [np.repeat(np.arange(2), 24), np.array([0, 0, 1])])
+    assert normal.tied([ANGLES - 1]) == [0, 1]
+    found = sharpened(coarse, (normal, [ANGLES - 1]), fine, NONE)
+    assert found is not None
+    assert found.domain.sizes[0] > 2
+    assert found.domain.sizes[1] == 2
 
 
 @pytest.mark.parametrize("p", [2, 3, 4, 5])
