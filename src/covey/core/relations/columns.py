@@ -12,7 +12,7 @@ from covey.core.arrays import Array, Floats, Integers
 
 DAY = 86400.0  # seconds, in which dates count
 MOST_LABELS = 64  # of a category whose labels are told apart; of others "missing" alone
-LINEAR_CUTS = 16  # of a number's range, beside 1, 2, 5, 10, … of its steps
+LINEAR_CUTS = 48  # of a number's range, beside 1, 2, 5, 10, … of its steps
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Cells:
         return generator.integers(low, high)
 
 
-def cells_of(columns: Sequence[Column], most_cells: int = 1500) -> Cells:
+def cells_of(columns: Sequence[Column], most_cells: int = 3000) -> Cells:
     """Cells of all columns, as fine as their number allows."""
     single = 128
     while True:
