@@ -86,37 +86,10 @@ def example_visits(path: Path, n: int = 5000, seed: int = 11) -> None:
             writer.writerow(["" if generator.random() < 0.02 else value for value in row])
 
 
-FIRST = [
-    "Ada",
-    "Amir",
-    "Bela",
-    "Chen",
-    "Dina",
-    "Emeka",
-    "Greta",
-    "Hana",
-    "Ivo",
-    "Kaya",
-    "Lena",
-    "Mateo",
-    "Nora",
-    "Omar",
-    "Zoe",
-]
-LAST = [
-    "Abara",
-    "Brandt",
-    "Costa",
-    "Dupont",
-    "Eriksen",
-    "Fischer",
-    "Garcia",
-    "Haddad",
-    "Ivanov",
-    "Kowalski",
-    "Moreau",
-    "Weber",
-]
+NAMES = (  # of nobody: first names, last names
+    "Ada Amir Bela Chen Dina Emeka Greta Hana Ivo Kaya Lena Mateo Nora Omar Zoe",
+    "Abara Brandt Costa Dupont Eriksen Fischer Garcia Haddad Ivanov Kowalski Moreau Weber",
+)
 # What anyone could know about the columns of the demonstration, whatever the table holds.
 PUBLIC_LIMITS: dict[str, tuple[Any, Any]] = {
     "born": (date(1900, 1, 1), date(2024, 12, 31)),
@@ -139,7 +112,7 @@ def example_hospital(path: Path, n: int, seed: int = 19) -> None:
     cost = np.exp(g.normal(7.2 + 0.5 * frail + 0.3 * diabetes, 0.6, n)).round(2)
     admitted = np.datetime64("2024-01-01") + g.integers(0, 366, n)
     born = admitted - (age * 365.25).astype("timedelta64[D]")
-    names = [f"{a} {b}" for a, b in zip(g.choice(FIRST, n), g.choice(LAST, n), strict=True)]
+    names = [f"{a} {b}" for a, b in zip(*(g.choice(some.split(), n) for some in NAMES), strict=True)]
     record = [f"MRN-{j:07}" for j in g.choice(10**7, n, replace=False)]
     columns = {"record": record, "name": names, "sex": sex, "born": born, "admitted": admitted, "ward": ward}
     columns |= {"weight": weight, "diabetes": np.where(diabetes, "yes", "no"), "cost": cost}

@@ -20,10 +20,8 @@ def verify(folder: Path, as_json: bool) -> None:
     from covey.release.verify import verify_bundle
 
     found = verify_bundle(folder)
-    note = found.facts.get("note")
-    words = f"{folder}: complete and unmodified, {found.words}; {found.facts['guarantee']}" + (
-        f"; {note}" if note else ""
-    )
+    told = f"{folder}: complete and unmodified, {found.words}", found.facts["guarantee"], found.facts.get("note")
+    words = "; ".join(filter(None, told))
     words += "" if found.finished else f"\nIts report is missing. This makes it from the data: covey resume {folder}"
     several = {"persons": found.rows, "rows": dict(found.tables)}
     facts = {"bundle": str(folder), **({"rows": found.rows} if len(found.tables) == 1 else several)}
@@ -107,10 +105,8 @@ def sample(  # click passes each option by its name
     seed = None if seed is None else whole_number(seed, "--seed", 0)
     several = described_by(folder).schema is None
     if several == bool(out.suffix) or out.suffix not in ("", ".csv", ".parquet"):
-        name = (
-            "holds two tables: name a folder for them" if several else "holds one table: name a .csv or .parquet file"
-        )
-        raise ParameterError(f"{folder} {name}, not {out.name}.")
+        held = "two tables: name a folder for them" if several else "one table: name a .csv or .parquet file"
+        raise ParameterError(f"{folder} holds {held}, not {out.name}.")
     if is_bundle(out) or is_bundle(out.parent):
         raise ParameterError(f"{out} is inside a bundle and would change it. Choose another place.")
     release, parts = load(folder), {}

@@ -92,8 +92,8 @@ def redacted(message: str) -> str:
     return redacted(message)
 
 
-def say(as_json: bool, facts: dict[str, Any], words: str) -> None:
-    """Answer in words, or as one JSON object."""
+def say(as_json: bool, facts: Any, words: str) -> None:
+    """Answer in words, or as JSON."""
     click.echo(json.dumps(facts, ensure_ascii=False) if as_json else words)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,42 +56,21 @@ def ledger_open(  # click passes each option by its name
 @options("ledger", "json")
 def ledger_show(ledger: Path | None, as_json: bool) -> None:
     """Show every dataset with what is spent and left."""
-    found = ledger_at(ledger).datasets()
-    facts = [
-        {
-            "dataset": d.name,
-            "budget": float(d.budget.epsilon),
-            "budget_delta": float(d.budget.delta),
-            "composition": d.composition,
-            "neighbours": d.neighbours,
-            "spent": float(d.spent.epsilon),
-            "spent_delta": float(d.spent.delta),
-            "left": float(d.remaining.epsilon),
-            "left_delta": float(d.remaining.delta),
-            "left_pure": float(d.left(Fraction(0))),
-        }
-        for d in found
-    ]
-    if as_json:
-        click.echo(json.dumps(facts, ensure_ascii=False))
-        return
-    if not facts:
-        click.echo("no dataset was opened yet: covey ledger open NAME --budget B")
-        return
     from covey.privacy.budget import parameters
 
+    found = ledger_at(ledger).datasets()
+    facts, rows = [], []
     ways = {None: "the first release decides", "sum": "sums of ε and δ", "gaussian": "μ²"}
-    rows = [
-        (
-            d.name,
-            *(parameters(a.epsilon, a.delta) for a in (d.budget, d.spent, d.remaining)),
-            parameters(d.left(Fraction(0)), 0),
-            ways[d.composition],
-            d.neighbours,
-        )
-        for d in found
-    ]
-    click.echo("\n".join(grid(("dataset", "budget", "spent", "left", "left, pure", "counted by", "neighbours"), rows)))
+    for d in found:
+        amounts, pure = {"budget": d.budget, "spent": d.spent, "left": d.remaining}, d.left(Fraction(0))
+        own = {"dataset": d.name, "composition": d.composition, "neighbours": d.neighbours, "left_pure": float(pure)}
+        own |= {name: float(amount.epsilon) for name, amount in amounts.items()}
+        facts.append(own | {f"{name}_delta": float(amount.delta) for name, amount in amounts.items()})
+        shown = (parameters(amount.epsilon, amount.delta) for amount in amounts.values())
+        rows.append((d.name, *shown, parameters(pure, 0), ways[d.composition], d.neighbours))
+    head = ("dataset", "budget", "spent", "left", "left, pure", "counted by", "neighbours")
+    words = "\n".join(grid(head, rows)) if rows else "no dataset was opened yet: covey ledger open NAME --budget B"
+    say(as_json, facts, words)
 
 
 @ledger.command("history", epilog=example("covey ledger history patients"))
