@@ -243,9 +243,9 @@ class Field:
             self.require_complete()
             object.__setattr__(self, "warning", None)  # it was heard
 
-    def wrong(self, what: str, way_out: str) -> ParameterError:
-        """An error that names this field."""
-        return ParameterError(f"field {self.name!r} {what}. {way_out}")
+    def wrong(self, what: str, way_out: str, *more: str) -> ParameterError:
+        """An error that names this field; the way out may come in parts, of which every second one names an argument."""
+        return ParameterError(f"field {self.name!r} {what}. {way_out}", *more)
 
     def _check_nothing_known(self) -> None:
         """A field that is to be learned says its name and type, and how it is read: what is known needs no learning."""
