@@ -42,7 +42,9 @@ def test_a_private_release_from_review_to_zip(page):
     assert "Done in" in words(page.get(f"/work/{work}/job"))
     answer = page.get(f"/work/{work}/bundle")
     assert "95% confidence" in words(answer)
-    archive = zipfile.ZipFile(io.BytesIO(page.get(f"/work/{work}/bundle.zip").content))
+    download = page.get(f"/work/{work}/bundle.zip")
+    assert 'filename="visits-release.zip"' in download.headers["content-disposition"]
+    archive = zipfile.ZipFile(io.BytesIO(download.content))
     assert archive.testzip() is None
     assert {Path(name).name for name in archive.namelist()} == {path.name for path in job.bundle.iterdir()}
     assert verify_bundle(job.bundle).rows == 300

@@ -144,6 +144,9 @@ def test_learning_the_rest_takes_nothing_along_that_may_point_to_persons(page):
     assert {c.called: c.field.learn for c in state.columns if c.kept} == {
         "surname": False, "dob": False, "age": True, "ward": True
     }  # fmt: skip
+    # What needs a person stands first, and what was left out last.
+    states = re.findall(r'data-state="(\w+)"', page.get(f"/work/{work}/columns").text)
+    assert states == ["look", "look", "done", "done", "out"]
     # Nothing is left for that word, and what is left cannot be confirmed with a tick: its name must be typed.
     assert "Learn the rest" not in page.get(f"/work/{work}/columns").text
     shown = page.get(f"/work/{work}/columns/confirm").text

@@ -26,6 +26,7 @@ from covey.web.security import Form
 
 # What a card's form holds besides its type.
 TYPED = ("minimum", "maximum", "bins", "decimals", "other", "enum", "missing")
+STATES = ("look", "open", "done", "out")  # of columns, those that need a person first
 TICKED = ("numbered", "positions", "gaps")  # what is measured of events besides
 
 
@@ -56,6 +57,13 @@ class ColumnDraft:
     def guarded(self) -> bool:
         """Whether a draft warns of what the column would publish: then it is confirmed alone, and by its name."""
         return self.field.warning is not None and not self.field.confirmed
+
+    @property
+    def state(self) -> str:
+        """What is to be done about it: one of STATES."""
+        if not self.kept or self.field.confirmed:
+            return "done" if self.kept else "out"
+        return "look" if self.guarded or self.problem else "open"
 
     def require_sound(self) -> None:
         """Refuse a column whose form holds what cannot be."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -66,15 +67,17 @@ def bundle_report(work: CurrentWork) -> Response:
 
 @router.get("/work/{work_id}/bundle.zip")
 def bundle_zip(work: CurrentWork) -> Response:
-    """The whole bundle in one file."""
-    _, folder = the_bundle(work)
+    """The whole bundle in one file, called after its dataset or its table."""
+    job, folder = the_bundle(work)
+    owned = job.order.get("dataset") or work.name.partition(".")[0]
+    name = re.sub(r"[^\w-]+", "_", owned) + "-release"
     place = work.folder / f"{folder.name}-{os.urandom(4).hex()}.zip"
     handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(folder.iterdir()):
-            archive.write(path, f"{folder.name}/{path.name}")
+            archive.write(path, f"{name}/{path.name}")
     return FileResponse(
-        place, media_type="application/zip", filename=f"{folder.name}.zip", background=BackgroundTask(place.unlink)
+        place, media_type="application/zip", filename=f"{name}.zip", background=BackgroundTask(place.unlink)
     )
 
 

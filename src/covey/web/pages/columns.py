@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey.errors import CoveyError, ParameterError
-from covey.web.drafts import ColumnDraft, confirmed, read_link, reopened, to_learn
+from covey.web.drafts import STATES, ColumnDraft, confirmed, read_link, reopened, to_learn
 from covey.web.pages.shared import CheckedForm, CurrentWork, by_htmx, go, page, redirect_if_early
 from covey.web.security import Form, Refused
 from covey.web.work import Work
@@ -21,7 +21,13 @@ router = APIRouter()
 
 def columns_page_with(request: Request, work: Work, error: CoveyError | None = None) -> Response:
     """Every column, with what is known and typed about it."""
-    return page(request, "columns.html", error, work=work, step="columns", opened=len(work.kept) <= OPEN)
+    tables = list(dict.fromkeys(column.table for column in work.columns))
+    places = sorted(  # of each table first what needs a person
+        range(len(work.columns)),
+        key=lambda k: (tables.index(work.columns[k].table), STATES.index(work.columns[k].state)),
+    )
+    few = len(work.kept) <= OPEN
+    return page(request, "columns.html", error, work=work, step="columns", opened=few, places=places)
 
 
 def confirm_page_with(request: Request, work: Work, error: CoveyError | None = None) -> Response:
