@@ -57,14 +57,6 @@ def test_croissant_says_where_rows_come_from_and_that_they_are_synthetic(private
     assert "NOT differential privacy" in read(anonymous, "croissant.json")["prov:wasGeneratedBy"]["prov:label"]
 
 
-def test_a_seeded_trial_is_nowhere_called_private(tmp_path):
-    release = covey.PrivateSynthesizer(1.0, schema=SCHEMA, seed=1).fit(columns()).release(20)
-    folder = write_bundle(release, tmp_path / "trial")
-    assert "NOT private" in read(folder, "croissant.json")["prov:wasGeneratedBy"]["prov:label"]
-    assert "differential privacy" not in [k["@value"] for k in read(folder, "dcat.json")["dcat:keyword"]]
-    assert "NOT private" in read(folder, "privacy.json")["nist_sp_800_226"]["randomness"]
-
-
 def test_the_catalogue_entry_names_the_file_and_its_digest(private):
     found = read(private, "dcat.json")
     digest = file_digest(private / "synthetic.csv")
