@@ -1,6 +1,5 @@
 """"""
 
-import copy
 import pickle
 from datetime import date, datetime
 
@@ -15,8 +14,7 @@ from covey.core.relations.columns import DAY
 from covey.core.relations.formulas import FORMULAS
 from covey.errors import InputError, ParameterError
 from covey.methods.relations.used import columns_of
-from covey.table.codec import Codec, ColumnLog, Dictionary
-from covey.table.columns import Words
+from covey.table.codec import Codec
 from covey.table.derived_fields import Derived
 from covey.table.fields import Follows
 from covey.table.schema import Constant, Field, LessEqual, Schema
@@ -189,38 +187,17 @@ def test_blocks_give_the_same_codes_and_counts(monkeypatch):
     assert (job.unknown, job.missing, age.unparseable, age.missing, age.clipped) == (25, 25, 25, 25, 25)
 
 
-def test_a_copied_codec_remembers_no_word_of_the_data(tmp_path):
-    """Words are kept while a table is read, so that each is looked up once; they do not travel with the codec."""
+@pytest.mark.parametrize("words", [["known", None], ["known", "unheard of", None], ["known", "", " known"]])
+def test_a_list_of_words_is_read_as_its_cells_are_and_not_remembered(tmp_path, words):
     path = tmp_path / "t.parquet"
-    pl.DataFrame({"c": ["known", "unheard of", None] * 5}).write_parquet(path)
+    pl.DataFrame({"c": words * 5}).write_parquet(path)
     codec = Codec(Schema((Field("c", "string", enum=("known",), confirmed=True),)))
-    codes, log = codec.encode(path)
-    assert log.columns["c"].unknown == 5
-    assert "unheard of" in codec._dictionaries["c"].known
-    sent = pickle.dumps(codec)
-    assert b"known" in sent
-    assert b"unheard of" not in sent
-    assert not copy.deepcopy(codec)._dictionaries["c"].known
-    again, same = pickle.loads(sent).encode(path)
-    assert (again == codes).all()
-    assert same == log
-
-
-def test_a_word_is_read_though_another_thread_clears_the_dictionary():
-    class Cleared(dict):
-        """As if another thread came right after."""
-
-        def __setitem__(self, word, found):
-            super().__setitem__(word, found)
-            self.clear()
-
-    dictionary = Dictionary(Codec(Schema.from_dict(PEOPLE)).attributes["sex"])
-    dictionary.known = Cleared()
-    column = Words(np.array([0, 1, -1, 1]), pl.Series(["f", "m"]))
-    log = ColumnLog()
-    plain = Dictionary(Codec(Schema.from_dict(PEOPLE)).attributes["sex"]).read(column, ColumnLog(), cells=False)
-    assert dictionary.read(column, log, cells=False).tolist() == plain.tolist()
-    assert log.missing == 1
+    before = pickle.dumps(codec)
+    for coding in ("bins", "cells"):
+        found, wanted = codec.encode(path, coding), codec.encode({"c": words * 5}, coding)
+        assert found[0].tolist() == wanted[0].tolist()
+        assert found[1].columns == wanted[1].columns
+    assert pickle.dumps(codec) == before
 
 
 @pytest.fixture(scope="module")

@@ -89,8 +89,7 @@ def test_records_end_outside_quotes():
 def test_fields_are_counted_by_their_separator(monkeypatch, separator, chunk):
     monkeypatch.setattr(csvfile, "CHUNK", chunk)
     data = 'a.b\n\na.b.c\n"a.b".","\n a'.replace(".", separator).encode()
-    shape = scan(data, 2, ord(separator), "t.csv", 1)
-    assert (shape.records, shape.short, shape.long, shape.longest) == (5, 2, 1, 10)
+    assert scan(data, 2, ord(separator), "t.csv", 1) == (5, 2, 1)
     with pytest.raises(InputError, match=r"t\.csv has an unbalanced quote in line 8"):
         scan(data + b'"', 2, ord(separator), "t.csv", 4)
 

@@ -33,7 +33,7 @@ from covey.core.numbers.grid import Attribute as Kind
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.table.attributes import MISSING, SPECIAL, Attribute, ColumnLog, Grid, Labels
 from covey.table.checks import constant_column, derived_column, problems
-from covey.table.columns import Table, Words
+from covey.table.columns import Table, Words, cell_by_cell
 from covey.table.derived_fields import Derived, leading_number
 from covey.table.extras import optional
 from covey.table.links import Link, bases_first
@@ -82,7 +82,6 @@ class Codec:
         self.ordinal: tuple[int, ...] = tuple(
             j for j, f in enumerate(schema.encoded) if f.ordered or self.attributes[f.name].ordered
         )
-        self._dictionaries = {name: Dictionary(self.attributes[name]) for name in self.names}
         self.links = schema.links
         found = {name: self.attributes[name] for name in self.names}
         self.fine = {n: grid for n, grid in found.items() if isinstance(grid, Grid) and grid.field.bins is None}
@@ -198,8 +197,11 @@ class Codec:
             seen = log.columns[name] = ColumnLog()
             attribute, column = self.attributes[name], table.columns[name]
             if isinstance(column, Words):
-                out[:, j] = self._dictionaries[name].read(column, seen, cells)
-                continue
+                codes = _word_by_word(attribute, column, seen, cells)
+                if codes is not None:
+                    out[:, j] = codes
+                    continue
+                column = cell_by_cell(column)
             for start in range(0, table.rows, _BLOCK):  # blocks stay in the processor's cache
                 read = attribute.read(column.slice(start, _BLOCK), seen)
                 out[start : start + _BLOCK, j] = read if cells else attribute.codes(read)
@@ -326,46 +328,17 @@ class Codec:
         return {f.name: found[f.name] for f in self.schema.fields}
 
 
-class Dictionary:
-    """Cells of single words of one attribute, each read once. It remembers words of the data: private, in memory only.
-
-    Parts of a table are read by several threads, and share it without a lock: an entry is whole when it is put in, two threads
-    that read a word find the same, and `_look_up` returns what it found itself, not what another thread may have cleared.
-    """
-
-    most = 1 << 16
-
-    def __init__(self, attribute: Attribute) -> None:
-        self.attribute = attribute
-        self.known: dict[str | None, tuple[int, ColumnLog]] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles start without words: a codec may be sent along with what is public."""
-        return {"attribute": self.attribute, "known": {}}
-
-    def read(self, column: Words, log: ColumnLog, cells: bool) -> Array:
-        """Codes, or cells, of a column of words; each word counts in the log as often as it occurs."""
-        found = [self._look_up(word) for word in [*column.words.to_list(), None]]
-        missing = column.places.min(initial=0) < 0
-        if missing or any(seen != ColumnLog() for _, seen in found[:-1]):
-            counts = np.bincount(column.places.astype(np.int64) + 1, minlength=len(found))
-            for (_, seen), count in zip(found, [*counts[1:], counts[0]], strict=True):
-                log.add(seen, int(count))
-        values = np.array([cell for cell, _ in found], dtype=np.int64)
-        if not cells:
-            values = self.attribute.codes(values).astype(np.min_scalar_type(self.attribute.size))
-        # Place −1, missing, picks the last entry. Where there is none the quicker way will do: places were checked before.
-        return values.take(column.places, mode="wrap" if missing else "clip")
-
-    def _look_up(self, word: str | None) -> tuple[int, ColumnLog]:
-        found = self.known.get(word)
-        if found is None:
-            pl, seen = optional("polars"), ColumnLog()
-            found = int(self.attribute.read(pl.Series([word], dtype=pl.String), seen)[0]), seen
-            if len(self.known) >= self.most:
-                self.known.clear()
-            self.known[word] = found
-        return found
+def _word_by_word(attribute: Attribute, column: Words, log: ColumnLog, cells: bool) -> Array | None:
+    """Codes, or cells, of a column of words, each read once; None where one is no plain value: then cells are counted singly."""
+    seen = ColumnLog()
+    words = np.append(attribute.read(column.words, seen), attribute.fill)
+    if seen != ColumnLog():
+        return None
+    missing = int(np.count_nonzero(column.places < 0))
+    log.missing += missing
+    values = words if cells else attribute.codes(words).astype(np.min_scalar_type(attribute.size))
+    # Place −1, missing, picks the last entry. Where there is none the quicker way will do: places were checked before.
+    return values.take(column.places, mode="wrap" if missing else "clip")
 
 
 def expected_cells(name: str, expected: Derived, attributes: Mapping[str, Attribute], cells: Cells) -> Integers:

@@ -14,7 +14,6 @@ import io
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -199,25 +198,16 @@ def last_record_end(data: bytes) -> int:
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
-@dataclass(frozen=True)
-class Shape:
-    """How a block of records looks."""
+def scan(data: bytes, width: int, separator: int, where: str, line: int) -> tuple[int, int, int]:
+    """How many records there are, with too few cells, and with too many.
 
-    records: int
-    short: int
-    long: int
-    longest: int  # bytes of the longest record
-
-
-def scan(data: bytes, width: int, separator: int, where: str, line: int) -> Shape:
-    """Count records and fields, and refuse quotes that are not where RFC 4180 has them, naming the line.
-
-    The reader that follows is fast and lenient: it would let one open quote swallow the rest of the block.
+    Quotes that are not where RFC 4180 has them are refused, naming the line: the reader that follows is fast and lenient, and would
+    let one open quote swallow the rest of the block.
     """
     whole = np.frombuffer(data, dtype=np.uint8)
     quoted = b'"' in data
     quotes_seen, fields_before, start = 0, 0, 0
-    records = short = long = longest = 0
+    records = short = long = 0
     for begin in range(0, len(data), CHUNK):
         part = whole[begin : begin + CHUNK]
         marks = np.flatnonzero((part == _LINE) | (part == separator))
@@ -232,9 +222,7 @@ def scan(data: bytes, width: int, separator: int, where: str, line: int) -> Shap
             fields[0] += fields_before
             short += int(np.count_nonzero(fields < width))
             long += int(np.count_nonzero(fields > width))
-            places = begin + marks[ends]
-            longest = max(longest, int(np.diff(places, prepend=start - 1).max()))
-            start, fields_before = int(places[-1]) + 1, len(marks) - 1 - int(ends[-1])
+            start, fields_before = begin + int(marks[ends[-1]]) + 1, len(marks) - 1 - int(ends[-1])
             records += len(ends)
         else:
             fields_before += len(marks)
@@ -244,8 +232,7 @@ def scan(data: bytes, width: int, separator: int, where: str, line: int) -> Shap
         records += 1
         short += fields_before + 1 < width
         long += fields_before + 1 > width
-        longest = max(longest, len(data) - start)
-    return Shape(records, short, long, longest)
+    return records, short, long
 
 
 def _check_quotes(  # everything that the message needs, and where the quotes are
@@ -270,12 +257,9 @@ def _unbalanced(data: bytes, place: int, where: str, line: int) -> InputError:
     )
 
 
-@dataclass(frozen=True)
-class Block:
-    """Whole records as they stand in the file, in UTF-8 with line feeds, and the number of the first line."""
-
-    data: bytes
-    line: int
+Block = tuple[
+    bytes, int
+]  # whole records as they stand in the file, in UTF-8 with line feeds, and the number of the first line
 
 
 class CsvFile:
@@ -288,7 +272,7 @@ class CsvFile:
         self.path, self.schema = path, schema
         self.separator, self.line = dialect.separator or ",", 1 + (dialect.skip_rows or 0)
         self.text = TextFile(path, dialect.encoding or "utf-8", dialect.skip_rows or 0, budget)
-        first = next(self._blocks(), Block(b"", 1)).data
+        first, _ = next(self._blocks(), (b"", 1))
         end = record_end(first, 0)
         self.names = self._names(first[: end - 1] if end >= 0 else first)
         self._places, self.ignored, self.twice = match(self.names, schema)
@@ -297,20 +281,16 @@ class CsvFile:
         """Blocks of whole records behind the header; none where all of them are blank."""
         waiting: list[Block] = []
         blank = len(self.names) > 1  # of a single column a blank line is a missing cell, as it is written
-        for place, block in enumerate(self._blocks()):
+        for place, (data, line) in enumerate(self._blocks()):
             if place == 0:
-                end = record_end(block.data, 0)
-                end = len(block.data) if end < 0 else end
-                block = Block(block.data[end:], block.line + block.data.count(b"\n", 0, end))
-            if not block.data:
-                continue
-            blank = blank and not block.data.strip(b"\n")
-            if blank:
-                waiting.append(block)
-            else:
+                end = record_end(data, 0)
+                end = len(data) if end < 0 else end
+                data, line = data[end:], line + data.count(b"\n", 0, end)
+            blank = blank and not data.strip(b"\n")
+            waiting += [(data, line)] if data else []
+            if not blank:
                 yield from waiting
                 waiting.clear()
-                yield block
 
     def _blocks(self) -> Iterator[Block]:
         """Blocks of whole records, of which the first is the header."""
@@ -319,7 +299,7 @@ class CsvFile:
             pending = pending + piece if pending else piece
             cut = len(pending) if last else last_record_end(pending)
             if cut:
-                yield Block(pending[:cut], line)
+                yield pending[:cut], line
                 line += pending.count(b"\n", 0, cut)
                 pending = pending[cut:]
             elif len(pending) > RECORD_LIMIT:  # an open quote, or a cell beyond every limit
@@ -331,8 +311,8 @@ class CsvFile:
 
     def table(self, part: Block) -> Table:
         """The needed columns of a block, as text."""
-        data = part.data
-        shape = scan(data, len(self.names), ord(self.separator), str(self.path), part.line)
+        data, line = part
+        records, short, long = scan(data, len(self.names), ord(self.separator), str(self.path), line)
         pl = optional("polars")
         slots = [f"column_{j}" for j in range(len(self.names))]
         frame = pl.read_csv(
@@ -345,13 +325,13 @@ class CsvFile:
             missing_columns="insert",
             encoding="utf8",
         )
-        if len(frame) != shape.records:
+        if len(frame) != records:
             raise InputError(f"{self.path} cannot be split into records: quotes or line ends are broken.")
         columns = {name: frame[slots[j]].alias(name) for name, j in self._places.items()}
         if self.text.swapped:
             columns = {name: series.str.replace_all("\r", "\n", literal=True) for name, series in columns.items()}
-        counts = shape.records, self.origin, shape.short, shape.long
-        return plainly(bounded(Table(columns, *counts, self.ignored, self.twice)), self.schema)
+        table = Table(columns, records, self.origin, short, long, self.ignored, self.twice)
+        return plainly(bounded(table), self.schema)
 
     def _names(self, header: bytes) -> list[str]:
         """The column names."""
