@@ -201,8 +201,8 @@ def last_record_end(data: bytes) -> int:
 def scan(data: bytes, width: int, separator: int, where: str, line: int) -> tuple[int, int, int]:
     """How many records there are, with too few cells, and with too many.
 
-    Quotes that are not where RFC 4180 has them are refused, naming the line: the reader that follows is fast and lenient, and would
-    let one open quote swallow the rest of the block.
+    Quotes that are not where RFC 4180 has them are refused, naming the line: the reader that follows is fast and lenient, and
+    would let one open quote swallow the rest of the block.
     """
     whole = np.frombuffer(data, dtype=np.uint8)
     quoted = b'"' in data
