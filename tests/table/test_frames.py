@@ -155,14 +155,14 @@ def test_what_is_remembered_holds_no_value():
 
 
 def test_a_type_is_kept_only_where_the_schema_fits_it():
-    assert Type("integer", width=1).fits(Field("a", "integer", 0, 127))
-    assert not Type("integer", width=1).fits(Field("a", "integer", 0, 128))
-    assert not Type("unsigned", width=8).fits(Field("a", "integer", -1, 5))
-    assert not Type("integer", width=8).fits(Field("a", "integer", 0, 5, special=("NA",)))
-    assert not Type("float", width=4).fits(Field("a", "integer", 0, 2**24 + 2))
+    assert Type("int8").fits(Field("a", "integer", 0, 127))
+    assert not Type("int8").fits(Field("a", "integer", 0, 128))
+    assert not Type("uint64").fits(Field("a", "integer", -1, 5))
+    assert not Type("int64").fits(Field("a", "integer", 0, 5, special=("NA",)))
+    assert not Type("float32").fits(Field("a", "integer", 0, 2**24 + 2))
     assert not Type("moment", zone="UTC").fits(Field("a", "date", dt.date(2020, 1, 1), dt.date(2021, 1, 1)))
     # 0.1 and 0.9 lie between floats of four bytes: the nearest ones are beyond the limits.
-    out = FrameForm("polars", {"share": Type("float", width=4)}).restore({"share": [0.1, 0.9]}, SCHEMA.fields)
+    out = FrameForm("polars", {"share": Type("float32")}).restore({"share": [0.1, 0.9]}, SCHEMA.fields)
     assert out["share"].dtype == pl.Float32
     assert out["share"].min() >= 0.1
     assert out["share"].max() <= 0.9

@@ -6,6 +6,7 @@ numbers that a person would write down. What a steward must look at carries a wa
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -267,7 +268,7 @@ class ColumnDraft:
             return None
         said = self.dialect.date_format
         if said is not None:
-            clock = any(mark in said for mark in ("%H", "%I", "%M", "%S", "%T", "%X"))
+            clock = re.search("%[HIMSTX]", said)
             spelled = Spelling(date_format=said).plain(self.text)
             if most_match(spelled, r"^\d{4}-\d\d-\d\dT"):
                 return self._moments("datetime" if clock else "date", said, f"its cells are written {said}")

@@ -49,23 +49,14 @@ PERSONS = "persons"  # the name of a table of persons that was made from one fil
 
 @dataclass(frozen=True)
 class Description:
-    """The tables of a release: the unit's first, and each of the others after the one that it refers to.
-
-    Args:
-        tables: with their schemas.
-        rules: across tables, of fields named table.field.
-        notes: what else a package file says.
-        alone: whether the units are those whom one file of events names, so that they have no file of their own.
-        important: of several tables, fields and pairs of fields that get more of a budget, named table.field.
-        target: of several tables, a field that others are to predict.
-    """
+    """The tables of a release: the unit's first, and each of the others after the one that it refers to."""
 
     tables: tuple[Resource, ...]
-    rules: tuple[Rule, ...] = ()
-    notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
-    alone: bool = False
-    important: tuple[tuple[str, ...], ...] = ()
-    target: str | None = None
+    rules: tuple[Rule, ...] = ()  # across tables, of fields named table.field
+    notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)  # what else a package file says
+    alone: bool = False  # whether the units are those whom one file of events names: they have no file of their own
+    important: tuple[tuple[str, ...], ...] = ()  # of several tables: fields and pairs that get more of a budget
+    target: str | None = None  # of several tables: a field that others are to predict
 
     def __post_init__(self) -> None:
         names = [part.name.lower() for part in self.tables]  # they become names of files, on any disk

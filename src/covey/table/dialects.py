@@ -36,27 +36,16 @@ _NO_VALUE = "\ufffd"  # put before text that would look like a value in plain sp
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a table is written in its file. What is None is not said: it stays as it was, or is found when drafting.
+    """How a table is written in its file. What is None is not said: it stays as it was, or is found when drafting."""
 
-    Args:
-        separator: what stands between cells: a comma, semicolon, tab or pipe (or the words for them).
-        decimal: the decimal mark of numbers, a point or a comma.
-        thousands: what groups their digits by threes, if anything does; "" for nothing.
-        encoding: of the text, such as utf-8 or windows-1252.
-        missing: texts that stand for a missing cell.
-        date_format: of dates and times that are not ISO 8601, in the letters of strptime: %d.%m.%Y.
-        sheet: the name of the sheet of a workbook; the first one otherwise.
-        skip_rows: lines before the header.
-    """
-
-    separator: str | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    encoding: str | None = None
-    missing: tuple[str, ...] | None = None
-    date_format: str | None = None
-    sheet: str | None = None
-    skip_rows: int | None = None
+    separator: str | None = None  # what stands between cells: a comma, semicolon, tab or pipe (or the words for them)
+    decimal: str | None = None  # the decimal mark of numbers, a point or a comma
+    thousands: str | None = None  # what groups their digits by threes, if anything does; "" for nothing
+    encoding: str | None = None  # of the text, such as utf-8 or windows-1252
+    missing: tuple[str, ...] | None = None  # texts that stand for a missing cell
+    date_format: str | None = None  # of dates and times that are not ISO 8601, in the letters of strptime: %d.%m.%Y
+    sheet: str | None = None  # the name of the sheet of a workbook; the first one otherwise
+    skip_rows: int | None = None  # lines before the header
 
     def __post_init__(self) -> None:
         if self.separator is not None:
@@ -167,14 +156,12 @@ class Spelling:
     @classmethod
     def from_field(cls, data: Mapping[str, Any], name: Any) -> Spelling:
         """Frictionless' decimalChar, groupChar and format of a field."""
-        decimal, thousands, form = (
-            data.get("decimalChar", "."),
-            data.get("groupChar", ""),
-            data.get("format", "default"),
-        )
-        for word, value in (("decimalChar", decimal), ("groupChar", thousands), ("format", form)):
+        said = {"decimalChar": ".", "groupChar": "", "format": "default"}
+        for word in said:
+            said[word] = value = data.get(word, said[word])
             if not isinstance(value, str):
                 raise ParameterError(f"{word} of field {name!r} must be text, got {value!r}.")
+        decimal, thousands, form = said.values()
         check_marks(decimal, thousands)
         if form in USUAL_FORMATS:
             return cls(decimal, thousands)

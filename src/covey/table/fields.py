@@ -119,19 +119,12 @@ def as_written(value: Any) -> Decimal:
 
 @dataclass(frozen=True)
 class Follows:
-    """A number, date or time is measured from another field; bounds of the difference are in its unit (days, seconds).
+    """A number, date or time is measured from another field; bounds of the difference are in its unit (days, seconds)."""
 
-    Args:
-        base: the other field.
-        minimum: the least difference; None for 0, or if it may be negative for all that bounds allow.
-        maximum: the largest one; None for all that bounds allow.
-        signed: whether the difference may be negative.
-    """
-
-    base: str
-    minimum: float | None = None
-    maximum: float | None = None
-    signed: bool = False
+    base: str  # the other field
+    minimum: float | None = None  # the least difference; None for 0, or if it may be negative for all that bounds allow
+    maximum: float | None = None  # the largest one; None for all that bounds allow
+    signed: bool = False  # whether the difference may be negative
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, str):
@@ -148,10 +141,7 @@ class Follows:
     @classmethod
     def from_dict(cls, own: Mapping[str, Any], name: Any) -> Follows | None:
         """Read what stands under "covey" of a field."""
-        named, bounds = (
-            [word for word in ("after", "difference_from") if own.get(word) is not None],
-            own.get("difference"),
-        )
+        named, bounds = [w for w in ("after", "difference_from") if own.get(w) is not None], own.get("difference")
         if len(named) > 1:
             raise ParameterError(
                 f"field {name!r} has after and difference_from. after is for differences that are never negative."

@@ -26,19 +26,17 @@ if TYPE_CHECKING:
     from polars import Series
 
 ORIGINS = ("pandas", "polars", "pyarrow")
-WHOLE_FLOATS = {2: 2**11, 4: 2**24, 8: 2**53}  # bytes of a float, and up to where it holds every whole number
 
 
 @dataclass(frozen=True)
 class Type:
     """The type of a column that its owner has chosen, without any value of it.
 
-    The family says what it is good for; `width` counts bytes of a number, `unit` and `zone` belong to moments, and `nullable`
-    says whether pandas keeps holes beside the numbers.
+    The family says what it is good for; `unit` and `zone` belong to moments, and `nullable` says whether pandas keeps holes
+    beside the numbers.
     """
 
-    family: str  # integer, unsigned, float, flag, text, labels or moment
-    width: int = 0
+    family: str  # numpy's name of a number's type, or flag, text, labels, moment
     unit: str = ""
     zone: str | None = None
     ordered: bool = False
@@ -56,16 +54,19 @@ class Type:
             return field.written == "boolean"
         if self.family == "moment":
             return field.type == "datetime" or (field.type == "date" and self.zone is None)
-        if field.type not in ("boolean", "integer", "number") or (field.type == "number" and self.family != "float"):
+        if field.type not in ("boolean", "integer", "number") or (field.type == "number" and not self.is_float):
             return False
-        if self.family == "float" and field.type != "integer":
+        if self.is_float and field.type != "integer":
             return True
         low, high = _bounds(field)
-        if self.family == "float":
-            return max(abs(low), abs(high)) <= WHOLE_FLOATS[self.width]
-        bits = 8 * self.width
-        least, most = (0, 2**bits - 1) if self.family == "unsigned" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        return least <= low and high <= most
+        if self.is_float:  # up to here it holds every whole number
+            return bool(max(abs(low), abs(high)) <= 2 ** (np.finfo(self.family).nmant + 1))
+        return bool(np.iinfo(self.family).min <= low and high <= np.iinfo(self.family).max)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a number with a point."""
+        return self.family.startswith("float")
 
 
 @dataclass(frozen=True)
@@ -128,8 +129,7 @@ def _of_pandas(dtype: Any) -> Type | None:
     number = own if isinstance(own, np.dtype) else dtype
     if not isinstance(number, np.dtype) or number.kind not in "iuf" or (own is None and number in (int, float)):
         return None
-    family = {"i": "integer", "u": "unsigned", "f": "float"}[number.kind]
-    return Type(family, width=number.itemsize, nullable=own is not None) if number.itemsize <= 8 else None
+    return Type(number.name, nullable=own is not None) if number.itemsize <= 8 else None
 
 
 def _of_polars(dtype: Any) -> Type | None:
@@ -141,9 +141,7 @@ def _of_polars(dtype: Any) -> Type | None:
         return Type("moment", unit=dtype.time_unit, zone=zone)
     if dtype in (pl.Int64, pl.Float64) or not (dtype.is_integer() or dtype.is_float()):
         return None
-    family = "float" if dtype.is_float() else "integer" if dtype.is_signed_integer() else "unsigned"
-    width = int("".join(letter for letter in str(dtype) if letter.isdigit())) // 8
-    return Type(family, width=width) if width <= 8 else None
+    return None if dtype in (pl.Int128, getattr(pl, "UInt128", None)) else Type(str(dtype).lower())
 
 
 def _of_arrow(dtype: Any, inferred: bool = True) -> Type | None:
@@ -161,8 +159,7 @@ def _of_arrow(dtype: Any, inferred: bool = True) -> Type | None:
     if inferred and (is_.is_int64(dtype) or is_.is_float64(dtype)):
         return None
     if is_.is_integer(dtype) or is_.is_floating(dtype):
-        family = "float" if is_.is_floating(dtype) else "integer" if is_.is_signed_integer(dtype) else "unsigned"
-        return Type(family, width=dtype.bit_width // 8)
+        return Type(np.dtype(dtype.to_pandas_dtype()).name)
     return None
 
 
@@ -204,10 +201,10 @@ def _polars(column: Series, field: Field | None, chosen: Type | None) -> Series:
         out = column.cast(pl.Datetime("us"))
     if chosen is None or field is None:
         return out
-    if chosen.family in ("integer", "unsigned"):
-        return column.cast(getattr(pl, f"{'U' if chosen.family == 'unsigned' else ''}Int{8 * chosen.width}"))
-    if chosen.family == "float":
-        return _narrowed(column, field, chosen.width)
+    if chosen.is_float:
+        return _narrowed(column, field, chosen.family == "float64")
+    if "int" in chosen.family:
+        return column.cast(pl.Series(np.empty(0, chosen.family)).dtype)
     if chosen.family == "labels":
         return column.cast(pl.Enum(field.labels) if chosen.ordered else pl.Categorical())
     if chosen.family == "moment":
@@ -215,12 +212,12 @@ def _polars(column: Series, field: Field | None, chosen: Type | None) -> Series:
     return out
 
 
-def _narrowed(column: Series, field: Field, width: int) -> Series:
-    """Numbers in a float of so many bytes; the nearest one may lie beyond a limit, and then the next one is taken."""
+def _narrowed(column: Series, field: Field, wide: bool) -> Series:
+    """Numbers in a float of 64 or 32 bits; the nearest one may lie beyond a limit, and then the next one is taken."""
     pl = optional("polars")
     numbers = column.cast(pl.Float64)
-    if width == 8 or field.type != "number" or field.minimum is None or field.maximum is None:
-        return numbers.cast(pl.Float64 if width == 8 else pl.Float32)
+    if wide or field.type != "number" or field.minimum is None or field.maximum is None:
+        return numbers.cast(pl.Float64 if wide else pl.Float32)
     low, high = np.float32(field.minimum), np.float32(field.maximum)  # type: ignore[arg-type] # a number's limits
     low = np.nextafter(low, np.float32(np.inf)) if float(low) < float(field.minimum) else low  # type: ignore[arg-type]
     high = np.nextafter(high, np.float32(-np.inf)) if float(high) > float(field.maximum) else high  # type: ignore[arg-type]

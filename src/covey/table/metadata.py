@@ -6,6 +6,7 @@ categories of a text).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,9 @@ def from_smartnoise_yaml(path: str | Path, table: str | None = None) -> Schema:
             for key, part in node.items():
                 collect(part, depth + 1, str(key))
 
-    collect(_yaml(path), 0, "")
+    if Path(path).suffix.lower() not in (".yaml", ".yml"):
+        raise ParameterError(f"{path} must be a YAML file: its name should end in .yaml or .yml.")
+    collect(read_document(path), 0, "")
     columns = _one_table(found, table, path)
     return Schema(
         tuple(_smartnoise_field(str(name), spec) for name, spec in columns.items() if not spec.get("private_id"))
@@ -72,21 +75,13 @@ def _sdv_field(name: str, spec: Mapping[str, Any]) -> Field:
         whole = "int" in str(spec.get("computer_representation", "")).lower()
         return Field(name, "integer" if whole else "number", confirmed=False)
     if type_ == "datetime":
-        clock = any(
-            mark in str(spec.get("datetime_format", "%H")) for mark in ("%H", "%I", "%M", "%S", "%T", "%X", "%c")
-        )
+        clock = re.search("%[HIMSTXc]", str(spec.get("datetime_format", "%H")))
         return Field(name, "datetime" if clock else "date", confirmed=False)
     # Everything else (categorical, and names, addresses, … as SDV knows them) is text whose categories are not listed.
-    order = spec.get("order_by")
     listed = spec.get("order")
     enum = tuple(map(str, listed)) if isinstance(listed, list) and listed else None
-    return Field(name, "string", enum=enum, ordered=bool(listed or order), confirmed=enum is not None)
-
-
-def _yaml(path: str | Path) -> Any:
-    if Path(path).suffix.lower() not in (".yaml", ".yml"):
-        raise ParameterError(f"{path} must be a YAML file: its name should end in .yaml or .yml.")
-    return read_document(path)
+    ordered = bool(listed or spec.get("order_by"))
+    return Field(name, "string", enum=enum, ordered=ordered, confirmed=enum is not None)
 
 
 def _one_table(found: Mapping[str, Any], table: str | None, path: str | Path) -> Mapping[str, Any]:

@@ -29,25 +29,15 @@ POSITION, GAP = "position", "gap"  # attributes of events that are measured besi
 
 @dataclass(frozen=True)
 class Parent:
-    """How the rows of a table belong to those of another: events to their person.
+    """How the rows of a table belong to those of another: events to their person."""
 
-    Args:
-        table: the other table's name.
-        column: the column here that names the row there.
-        at_most: how many rows belong to one row there at most: public, and further ones, in order, are cut.
-        order: the field by which they are sorted.
-        numbered: whether it counts them from 1, and is written anew instead of measured.
-        positions: whether the place of a row among those that belong together is measured with its attributes.
-        gaps: whether the time since the row before is.
-    """
-
-    table: str
-    column: str
-    at_most: int
-    order: str | None = None
-    numbered: bool = False
-    positions: bool = False
-    gaps: bool = False
+    table: str  # the other table's name
+    column: str  # the column here that names the row there
+    at_most: int  # how many rows belong to one row there at most: public, and further ones, in order, are cut
+    order: str | None = None  # the field by which they are sorted
+    numbered: bool = False  # whether it counts them from 1, and is written anew instead of measured
+    positions: bool = False  # whether the place of a row among those that belong together is measured as well
+    gaps: bool = False  # whether the time since the row before is
 
     def __post_init__(self) -> None:
         whole_number(self.at_most, "at_most", 1, "It counts the events of a person.")

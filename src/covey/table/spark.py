@@ -221,38 +221,25 @@ class BatchEncoder:
         return found if len(found.dictionary) <= FEW_WORDS else values
 
 
+def _arrow_schema(schema: Schema) -> Any:
+    """The Arrow schema of synthetic rows."""
+    pa = optional("pyarrow")
+    dtypes = {"boolean": pa.bool_(), "integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}
+    dtypes["datetime"] = pa.timestamp("us")
+    # Spark has no time of day in every version.
+    return pa.schema(
+        [(f.name, pa.string() if f.special else dtypes.get(f.written, pa.string())) for f in schema.fields]
+    )
+
+
 def spark_schema(schema: Schema) -> Any:
     """The Spark schema of synthetic rows."""
-    types = optional("pyspark.sql.types")
-    dtypes = {
-        "boolean": types.BooleanType(),
-        "string": types.StringType(),
-        "integer": types.LongType(),
-        "number": types.DoubleType(),
-        "date": types.DateType(),
-        "datetime": types.TimestampNTZType(),
-        "time": types.StringType(),  # Spark has no time of day in every version
-    }
-    return types.StructType(
-        [
-            types.StructField(field.name, types.StringType() if field.special else dtypes[field.written])
-            for field in schema.fields
-        ]
-    )
+    types = optional("pyspark.sql.pandas.types")
+    return types.from_arrow_schema(_arrow_schema(schema), prefer_timestamp_ntz=True)
 
 
 def arrow_batches(columns: Mapping[str, Series], schema: Schema) -> Iterator[Any]:
     """Synthetic columns as Arrow batches of `spark_schema`."""
-    pa, pl = optional("pyarrow"), optional("polars")
-    dtypes = {
-        "boolean": pa.bool_(),
-        "string": pa.string(),
-        "integer": pa.int64(),
-        "number": pa.float64(),
-        "date": pa.date32(),
-        "datetime": pa.timestamp("us"),
-        "time": pa.string(),
-    }
-    wanted = pa.schema([(f.name, pa.string() if f.special else dtypes[f.written]) for f in schema.fields])
+    pl, wanted = optional("polars"), _arrow_schema(schema)
     frame = pl.DataFrame({name: made(name, columns[name]) for name in wanted.names})
     yield from frame.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(wanted).combine_chunks().to_batches()

@@ -16,14 +16,15 @@ from covey.table.attributes import MISSING, SPECIAL, Grid, Labels, between, grid
 from covey.table.codec import Codec
 from covey.table.description import Description
 from covey.table.repair import RuleBook
-from covey.table.rules import MOST_ZEROS, Condition, Rule, Sum, Zero
+from covey.table.rules import MOST_ZEROS, Condition, Sum, Zero
 
 
 def structural_zeros(codec: Codec) -> Boxes:
     """The boxes of all rules of a schema."""
     found: list[Box] = []
     for rule in codec.schema.rules:
-        found += _boxes(codec, rule)
+        found += [box for zero in rule.zeros for box in _box(codec, zero)]
+        found += [] if rule.bound is None else _staircase(codec, rule.bound)
     return Boxes(tuple(found))
 
 
@@ -51,11 +52,6 @@ def across_zeros(package: Description) -> Boxes:
             "rules across the tables leave some persons no possible event, or tell too many kinds of persons apart. Correct them."
         )
     return found
-
-
-def _boxes(codec: Codec, rule: Rule) -> list[Box]:
-    found = [box for zero in rule.zeros for box in _box(codec, zero)]
-    return found if rule.bound is None else [*found, *_staircase(codec, rule.bound)]
 
 
 def _box(codec: Codec, conditions: Zero) -> list[Box]:
