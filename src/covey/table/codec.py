@@ -257,9 +257,9 @@ class Codec:
         if coding == "numbers" and self.expected:
             return self._render(self._as_expected(codes.astype(np.int64), generator), len(codes))
         if coding == "cells":
-            cells = self._by_name(codes)
+            cells = self.book.complete(codes.T)
         elif coding == "numbers" and self.fine:
-            cells = self._by_name(self._cells(codes.astype(np.int64), generator))
+            cells = self.book.complete(self._cells(codes.astype(np.int64), generator).T)
         else:
             cells = self.book.cells(codes, generator)
         return self._render(self.book.obey(cells, generator), len(codes))
@@ -267,7 +267,7 @@ class Codec:
     def _as_expected(self, codes: Integers, generator: np.random.Generator) -> Cells:
         """Cells that satisfy the rules, fields with an expectation being what their bases say after rules were kept."""
         first = self._cells(codes, generator)
-        kept = self.book.obey(self._by_name(first), generator)
+        kept = self.book.obey(self.book.complete(first.T), generator)
         table = np.stack([kept[name] for name in self.names], axis=1)
         changed = np.flatnonzero((table != first).any(axis=1))
         again = self._cells(codes[changed], generator, table[changed])
@@ -301,14 +301,9 @@ class Codec:
             cells[:, j] = np.where(there, values, special)
         return cells
 
-    def _by_name(self, table: Array) -> Cells:
-        """Cells by field, those with one category too."""
-        cells: Cells = {name: table[:, j] for j, name in enumerate(self.names)}
-        return cells | {n: self.book.single(a, len(table)) for n, a in self.attributes.items() if n not in cells}
-
     def breaks(self, table: Integers) -> dict[Rule, int]:
         """How many rows break each rule of the schema, by their cells, a column per encoded field."""
-        cells = self._by_name(table)
+        cells = self.book.complete(table.T)
         return {rule: int(np.count_nonzero(self.book.broken(rule, cells))) for rule in self.schema.rules}
 
     def problems(self, table: Any) -> list[str]:
@@ -316,13 +311,8 @@ class Codec:
         return problems(self.book, table)
 
     def _render(self, cells: Cells, rows: int) -> dict[str, Series]:
-        found = {
-            f.name: constant_column(f, rows)
-            if f.constant is not None
-            else self.attributes[f.name].render(cells[f.name])
-            for f in self.schema.fields
-            if f.derived is None
-        }
+        found = {f.name: constant_column(f, rows) for f in self.schema.fields if f.constant is not None}
+        found |= {name: attribute.render(cells[name]) for name, attribute in self.attributes.items()}
         for f in self.schema.derived:
             found[f.name] = derived_column(f, found, self.schema.fields)
         return {f.name: found[f.name] for f in self.schema.fields}

@@ -158,12 +158,11 @@ class Linear(Rule):
 
     def mend(self, attributes: Mapping[str, Any], cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
         """Move fields, in random order, toward the feasible side: first inside their bins, then inside their bounds."""
-        grids = {name: attributes[name] for name in self.fields}
         order = [self.coefficients[j] for j in generator.permutation(len(self.coefficients))]
         for wide in (False, True):
             for name, coefficient in order:
-                grid, column = grids[name], cells[name][rows]
-                excess = sum(a * grids[n].value(cells[n][rows]) for n, a in self.coefficients) - self.maximum
+                grid, column = attributes[name], cells[name][rows]
+                excess = sum(a * attributes[n].value(cells[n][rows]) for n, a in self.coefficients) - self.maximum
                 bins = grid.bin_of(column)
                 low = np.full(len(rows), grid.axis.low) if wide else grid.axis.starts[bins]
                 high = np.full(len(rows), grid.axis.high) if wide else grid.axis.ends[bins]

@@ -7,7 +7,7 @@ by a valid row. All of this sees released values alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -55,11 +55,13 @@ class RuleBook:
         if (codes < 0).any() or (codes >= np.array(self.domain_sizes)).any():
             raise ParameterError("codes must lie in the domain of this codec's schema.")
         codes = codes.astype(np.int64)
-        cells = {name: self.attributes[name].draw(codes[:, j], generator) for j, name in enumerate(self.names)}
-        for name, attribute in self.attributes.items():
-            if name not in cells:
-                cells[name] = self.single(attribute, len(codes))
-        return cells
+        return self.complete([self.attributes[name].draw(codes[:, j], generator) for j, name in enumerate(self.names)])
+
+    def complete(self, columns: Iterable[Integers]) -> Cells:
+        """Cells by field, of the columns of encoded fields: those with one category too."""
+        cells = dict(zip(self.names, columns, strict=True))
+        rows = len(cells[self.names[0]])
+        return cells | {n: self.single(a, rows) for n, a in self.attributes.items() if n not in cells}
 
     @staticmethod
     def single(attribute: Attribute, rows: int) -> Integers:

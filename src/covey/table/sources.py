@@ -117,15 +117,10 @@ class FrameParts:
         first = part == 0
         return Table(columns, rows, self.origin, first * whole.short_rows, first * whole.long_rows, whole.ignored)
 
-    @property
-    def form(self) -> FrameForm:
-        """How the frame looked."""
-        return FrameForm(self.origin, self.whole.types)
-
 
 def form_of(source: Source) -> FrameForm:
     """How a table looked, for rows to come back the same way."""
-    return source.form if isinstance(source, FrameParts) else FrameForm(source.origin)
+    return FrameForm(source.origin, source.whole.types if isinstance(source, FrameParts) else {})
 
 
 def read_table(source: Any, schema: Domain | None = None, encoding: str | None = None, **options: Any) -> Table:
