@@ -153,9 +153,7 @@ def rules_dropped():
 
 def within(boxes, codes):
     """Whether a record lies where none should."""
-    inside = [
-        np.logical_and.reduce([held_in(codes[:, j], side) for j, side in box.sides.items()]) for box in boxes.boxes
-    ]
+    inside = [np.logical_and.reduce([held_in(codes[:, j], side) for j, side in box.items()]) for box in boxes.boxes]
     return bool(np.any(inside))
 
 

@@ -244,7 +244,7 @@ class Reader:
         bad = np.zeros(len(linked.owner), dtype=bool)
         for box in across_zeros(self.description).boxes:
             inside = np.ones(len(bad), dtype=bool)
-            for j, side in box.sides.items():
+            for j, side in box.items():
                 codes = linked.events[:, j - first] if j >= first else linked.persons[linked.owner, j]
                 inside &= held_in(codes.astype(np.int64), side)
             bad |= inside

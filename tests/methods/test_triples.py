@@ -13,7 +13,7 @@ import covey
 from audits.gates import a_budget, a_gate
 from covey.answers.replicates import Mechanism
 from covey.answers.tables import write_tables
-from covey.core.fit.triples import Levels, deviations
+from covey.core.fit.triples import deviations, varying_triples
 from covey.errors import CannotAnswerError, InternalError, ParameterError
 from covey.measure.query import Factor, Query
 from covey.methods.regain.important import Important, moves_of, triple_shares
@@ -23,7 +23,7 @@ from covey.release.bundle import write_bundle
 from covey.table.schema import Schema
 
 SIZES = (2, 3, 2, 2)
-TRIPLES = Levels(tuple(np.arange(c) for c in SIZES)).triples()
+TRIPLES = varying_triples(SIZES)
 
 
 def exclusive(n, columns, size=2, seed=3, noise=0.0):

@@ -54,10 +54,7 @@ def test_rows_in_a_box_break_the_rule_and_other_rows_break_it_inside_bins_alone(
     inside = np.zeros(len(codes), dtype=bool)
     for box in boxes.boxes:
         inside |= np.logical_and.reduce(
-            [
-                np.logical_or.reduce([(codes[:, j] >= a) & (codes[:, j] < b) for a, b in side])
-                for j, side in box.sides.items()
-            ]
+            [np.logical_or.reduce([(codes[:, j] >= a) & (codes[:, j] < b) for a, b in side]) for j, side in box.items()]
         )
     free = Codec(schema([]))
     cells, _ = free.encode(pl.DataFrame(free.decode(codes, np.random.default_rng(2), "numbers")), "cells")

@@ -52,15 +52,10 @@ def above_diagonal(begin: int, end: int, size: int) -> NDArray[np.bool_]:
     return np.asarray(np.arange(size) > np.arange(begin, end)[:, None])
 
 
-def pair_index(p: int) -> tuple[Integers, Integers]:
-    """Rows and columns of the entries above the diagonal."""
-    return np.triu_indices(p, 1)
-
-
 def symmetric(values: Floats, p: int) -> Floats:
     """A symmetric matrix with zero diagonal from its entries above the diagonal."""
     out = np.zeros((p, p))
-    out[pair_index(p)] = values
+    out[np.triu_indices(p, 1)] = values
     return np.asarray(out + out.T)
 
 

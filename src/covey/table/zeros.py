@@ -38,8 +38,7 @@ def across_zeros(package: Description) -> Boxes:
     joint += [f"{package.events.name}.{name}" for name in events.names]
     small = Codec(across)
     boxes = [
-        Box({joint.index(small.names[j]): side for j, side in box.sides.items()})
-        for box in structural_zeros(small).boxes
+        Box({joint.index(small.names[j]): side for j, side in box.items()}) for box in structural_zeros(small).boxes
     ]
     found = Boxes(tuple(boxes))
     # Codes at which a rule changes its mind stand for all between them.
@@ -47,7 +46,7 @@ def across_zeros(package: Description) -> Boxes:
     codes = [np.array([c for c in sorted({0, *found.cuts(j)}) if c < size]) for j, size in enumerate(sizes)]
     first = len(persons.names)
     # A field of events with one value is in no box: what it forbids, it forbids with every event.
-    if any(max(box.sides) < first for box in boxes) or Across.of(found, first, codes).impossible:
+    if any(max(box) < first for box in boxes) or Across.of(found, first, codes).impossible:
         raise ParameterError(
             "rules across the tables leave some persons no possible event, or tell too many kinds of persons apart. Correct them."
         )

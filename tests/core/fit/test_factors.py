@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from covey.core.arrays import hollow, pair_index
+from covey.core.arrays import hollow
 from covey.core.fit.devices import DOUBLE
 from covey.core.fit.factors import (
-    Bounds,
     Candidates,
     Factors,
     Prior,
@@ -29,7 +28,7 @@ from covey.core.fit.factors import (
     without_cut,
 )
 from covey.core.fit.shrinkage import empirical_bayes
-from covey.core.fit.targets import DensePairs, DenseTarget, NoisyMoments, moment_term, total
+from covey.core.fit.targets import DensePairs, DenseTarget, NoisyMoments, frechet_bounds, moment_term, total
 from covey.core.fit.wide import LowRankTarget, core
 from covey.core.tables.counts import Coding
 from tests.core.fit.examples import noisy_table, quiet
@@ -104,7 +103,7 @@ def exclusive(n=4000, p=36, group=6, sd=0.006, seed=0):
 
 
 def correlation_of_halves(noisy, halves):
-    index = pair_index(len(noisy.mean))
+    index = np.triu_indices(len(noisy.mean), 1)
     one, other = (half.pair[index] for half in halves)
     return np.corrcoef(one, other)[0, 1]
 
@@ -170,7 +169,7 @@ def test_the_candidate_that_agrees_with_the_other_half_gets_the_weight():
 
 def _matrix(values, p):
     out = np.zeros((p, p))
-    out[pair_index(p)] = values
+    out[np.triu_indices(p, 1)] = values
     return out + out.T
 
 
@@ -204,16 +203,12 @@ def test_cutting_is_taken_out_of_moments_as_far_as_factors_explain_them():
 # Atoms at the Fréchet bounds find columns that exclude or imply each other, and leave other pairs alone.
 
 
-def test_bounds_are_frechets_and_the_lower_one_is_certain_where_it_is_zero():
-    m = np.array([0.2, 0.5, 0.9])
-    bounds = Bounds.of(m, 0.01)
-    assert bounds.low[0, 1] == 0
-    assert bounds.low[1, 2] == pytest.approx(0.4)
-    assert bounds.high[0, 2] == 0.2
-    assert bounds.high[1, 2] == 0.5
-    certain, sum_of_two, _ = bounds.low_sd[[0, 2, 1]]
-    assert certain < 0.001 < sum_of_two == pytest.approx(0.01 * np.sqrt(2))
-    assert np.array_equal(bounds.clip(np.full((3, 3), 2.0)), bounds.high)
+def test_bounds_are_frechets():
+    low, high = frechet_bounds(np.array([0.2, 0.5, 0.9]))
+    assert low[0, 1] == 0
+    assert low[1, 2] == pytest.approx(0.4)
+    assert high[0, 2] == 0.2
+    assert high[1, 2] == 0.5
 
 
 def exclusive_table(p=60, group=6, sd=0.004, seed=0):
@@ -224,7 +219,7 @@ def exclusive_table(p=60, group=6, sd=0.004, seed=0):
     kind = np.arange(p) // group
     joint[kind[:, None] == kind] = 0
     joint[0, 6] = joint[6, 0] = min(m[0], m[6])  # one implies the other
-    index = pair_index(p)
+    index = np.triu_indices(p, 1)
     seen = joint[index] + sd * g.standard_normal(len(index[0]))
     return m, joint[index], np.outer(m, m)[index], seen
 
@@ -232,7 +227,7 @@ def exclusive_table(p=60, group=6, sd=0.004, seed=0):
 def test_exclusive_and_implied_columns_are_found_without_being_told():
     sd = 0.004
     m, joint, model, seen = exclusive_table(sd=sd)
-    found = atomic_bayes(seen, model, Bounds.of(m, 1e-4), sd)
+    found = atomic_bayes(seen, model, sd, m, 1e-4)
     without_atoms = model + empirical_bayes(seen - model, sd)[0]
 
     def error(x):
@@ -248,7 +243,7 @@ def test_exclusive_and_implied_columns_are_found_without_being_told():
 def test_where_the_model_is_right_noise_is_shrunk_away():
     g = np.random.default_rng(1)
     m = g.uniform(0.2, 0.8, 40)
-    model = np.outer(m, m)[pair_index(40)]
+    model = np.outer(m, m)[np.triu_indices(40, 1)]
     seen = model + 0.01 * g.standard_normal(len(model))
-    found = atomic_bayes(seen, model, Bounds.of(m, 0.001), 0.01)
+    found = atomic_bayes(seen, model, 0.01, m, 0.001)
     assert np.sqrt(np.mean((found - model) ** 2)) < 0.2 * 0.01

@@ -1,9 +1,11 @@
 """Triples in the fit: the slope is that of the loss, noise is not fitted, and a start leans where it should."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from covey.core.fit.triples import PULL, Levels, TripleGoal, Triples, level_map, shrunken, table_of, tilted, triple_pull
+from covey.core.fit.triples import PULL, Triples, level_map, shrunken, table_of, tilted, triple_pull, varying_triples
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 
@@ -29,7 +31,7 @@ def test_the_slope_is_that_of_the_squared_gap():
     g = np.random.default_rng(1)
     tables = tuple(t / t.sum() for t in g.random((2, 2, 2, 2)))
     weights = np.array([0.5, 0.3, 0.2])
-    pull = triple_pull(TripleGoal(CHOSEN, tables), DOMAIN)
+    pull = triple_pull(replace(CHOSEN, goals=tables), DOMAIN)
 
     def loss(y):
         shares = CHOSEN.shares(y, DOMAIN)
@@ -57,15 +59,15 @@ def test_noise_alone_leaves_the_model_and_what_stands_out_is_kept():
 
 def test_a_start_leans_to_the_triple_and_keeps_what_is_excluded():
     one = WeightedPoints(np.ones(1), np.concatenate([np.full(c, 1 / c) for c in DOMAIN.sizes])[None])
-    chosen = Triples(((0, 2, 3),), {a: np.arange(2) for a in (0, 2, 3)})
-    goal, public = TripleGoal(chosen, (exclusive(),)), np.random.default_rng(3)
-    found = tilted(one, 300, goal, DOMAIN, public)
+    chosen = Triples(((0, 2, 3),), {a: np.arange(2) for a in (0, 2, 3)}, (exclusive(),))
+    public = np.random.default_rng(3)
+    found = tilted(one, 300, chosen, DOMAIN, public)
     now = table_of(found.weights, chosen.shares(found.points, DOMAIN), (0, 2, 3))
     assert np.abs(now - exclusive()).sum() / 2 < 0.15 < np.abs(np.full((2, 2, 2), 1 / 8) - exclusive()).sum() / 2
     assert found.weights.sum() == pytest.approx(1)
     barred = one.points.copy()
     barred[0, :2] = 1, 0
-    assert (tilted(WeightedPoints(np.ones(1), barred), 20, goal, DOMAIN, public).points[:, 1] == 0).all()
+    assert (tilted(WeightedPoints(np.ones(1), barred), 20, chosen, DOMAIN, public).points[:, 1] == 0).all()
 
 
 # Tables of three attributes: counted rightly, of records and of centres, on levels that hold what they should.
@@ -83,9 +85,9 @@ def test_levels_are_few_even_where_ordered_and_keep_what_is_common_apart_where_n
 
 
 def test_candidates_vary_and_name_the_target():
-    levels = Levels((np.array([0, 1]), np.array([0, 0]), np.array([0, 1, 1]), np.array([0, 1]), np.array([0, 1])))
-    assert levels.triples() == ((0, 2, 3), (0, 2, 4), (0, 3, 4), (2, 3, 4))
-    assert levels.triples(4) == ((0, 2, 4), (0, 3, 4), (2, 3, 4))
+    sizes = (2, 1, 2, 2, 2)
+    assert varying_triples(sizes) == ((0, 2, 3), (0, 2, 4), (0, 3, 4), (2, 3, 4))
+    assert varying_triples(sizes, 4) == ((0, 2, 4), (0, 3, 4), (2, 3, 4))
 
 
 def test_levels_of_bins_become_levels_of_categories():

@@ -12,7 +12,7 @@ from covey.core.noise.sensitivity import (
     parity_sensitivity,
     simplex_radius_squared,
 )
-from covey.core.tables.counts import UNIT, Coding
+from covey.core.tables.counts import UNIT, Coding, squared_lengths
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines.persons import row_weights
 
@@ -104,5 +104,5 @@ def test_a_replaced_person_moves_a_statistic_no_further_than_a_replaced_record(n
 def test_the_cut_is_that_of_rows_before_they_are_averaged():
     """Each row lies in the ball, so every average does."""
     lengths = [(CODING.encode(np.array([x])) ** 2).sum() for x in BITS]
-    assert max(lengths) <= CODING.radius_squared < max(CODING.lengths(np.array(BITS)))
+    assert max(lengths) <= CODING.radius_squared < max(squared_lengths(np.array(BITS), CODING.centre))
     assert UNIT == 1024

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Array, Floats
 from covey.core.fit.ordered import RankScores
-from covey.core.fit.triples import TripleGoal, tilted, triple_pull
+from covey.core.fit.triples import Triples, tilted, triple_pull
 from covey.core.fit.wide import (
     BASIS,
     LOW_RANK_CATEGORIES,
@@ -92,7 +91,7 @@ class Goal:
     ranks: RankScores | None = None
     zeros: Zeros | None = None
     emphasis: Floats | None = None  # how much each pair of attributes counts; 1 where it is not given
-    triples: TripleGoal | None = None
+    triples: Triples | None = None
 
     @property
     def pairs(self) -> Floats:
@@ -117,7 +116,6 @@ def fit_category_centres(
     q, blocks = len(domain.sizes), BlockSums(domain)
     f4 = np.float32
     along = None if goal.ranks is None else _pull_along(goal.ranks, goal.covariances, q)
-    mover, weigher = _Adam(steps), _Adam(steps)
     heights: Array = np.zeros(k, f4)  # logarithms of the weights
     weights: Array | None = None
     three = None if goal.triples is None else triple_pull(goal.triples, domain)
@@ -135,6 +133,7 @@ def fit_category_centres(
     mean = goal.shares.astype(f4)
     # A row per category, where sums over them are quick; products take a row per centre.
     logits = np.ascontiguousarray(logits.T)
+    mover, weigher = _adam(steps, logits), _adam(steps, heights)
     for t in range(1, steps + 1):
         shares = blocks.softmax(logits)
         y = np.ascontiguousarray(shares.T)
@@ -148,7 +147,7 @@ def fit_category_centres(
             slope = np.einsum("kd,kd->k", y, g + shift) / 2
             if of_three is not None:  # of the third degree in y, not of the second
                 slope += np.einsum("kd,kd->k", y, of_three) / 3
-            heights -= weigher.step((slope - weights @ slope) * scale[:, 0] ** 2, t)
+            heights -= weigher((slope - weights @ slope) * scale[:, 0] ** 2, t)
             weights = _weights(heights)
         if of_three is not None:
             g += of_three
@@ -157,7 +156,7 @@ def fit_category_centres(
         g = np.ascontiguousarray(g.T)
         g *= shares
         g -= shares * blocks.total(g)
-        logits -= mover.step(g, t)
+        logits -= mover(g, t)
         if zeros and weights is None and t >= OBEY * steps:
             keep = zeros.allowed(y)
             if keep is not None:
@@ -169,22 +168,17 @@ def fit_category_centres(
     return WeightedPoints(np.full(k, 1 / k) if weights is None else _weights(heights.astype(np.float64)), points)
 
 
-class _Adam:
+def _adam(steps: int, like: Array) -> Callable[[Array, int], Array]:
     """Steps of Adam with a cosine rate."""
+    f4, first, second = np.float32, np.zeros_like(like), np.zeros_like(like)
 
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
-        self.first: Any = None
-        self.second: Any = None
+    def step(g: Array, t: int) -> Array:
+        first[:] += f4(0.1) * (g - first)
+        second[:] += f4(0.01) * (g * g - second)
+        rate = 0.08 * (0.5 * (1 + np.cos(np.pi * t / steps)) + 0.02) / (1 - 0.9**t)
+        return np.asarray(f4(rate) * first / (np.sqrt(second / f4(1 - 0.99**t)) + f4(1e-12)))
 
-    def step(self, g: Array, t: int) -> Array:
-        f4 = np.float32
-        if self.first is None:
-            self.first, self.second = np.zeros_like(g), np.zeros_like(g)
-        self.first += f4(0.1) * (g - self.first)
-        self.second += f4(0.01) * (g * g - self.second)
-        rate = 0.08 * (0.5 * (1 + np.cos(np.pi * t / self.steps)) + 0.02) / (1 - 0.9**t)
-        return np.asarray(f4(rate) * self.first / (np.sqrt(self.second / f4(1 - 0.99**t)) + f4(1e-12)))
+    return step
 
 
 def _weights(heights: Array) -> Array:

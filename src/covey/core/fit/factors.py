@@ -13,11 +13,20 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from scipy.special import expit, logit
 
-from covey.core.arrays import Floats, hollow, pair_index, symmetric
+from covey.core.arrays import Floats, hollow, symmetric
 from covey.core.fit.centres import Tick
 from covey.core.fit.devices import DOUBLE, Device, descend
 from covey.core.fit.shrinkage import thinning_weights
-from covey.core.fit.targets import CLOSE, DensePairs, DenseTarget, NoisyMoments, Term, moment_term, total
+from covey.core.fit.targets import (
+    CLOSE,
+    DensePairs,
+    DenseTarget,
+    NoisyMoments,
+    Term,
+    frechet_bounds,
+    moment_term,
+    total,
+)
 from covey.core.fit.wide import LowRankPairs
 from covey.core.tables.counts import Coding
 
@@ -159,37 +168,17 @@ LEAST = 1e-4  # a component's share never reaches zero, from where EM could not 
 EXACT = 1e-4  # deviation of a lower bound that is 0 whatever the means are
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """Fréchet bounds of all joint shares, p × p, and the deviations that noise in the means gives them, above the diagonal."""
-
-    low: Floats
-    high: Floats
-    low_sd: Floats
-    high_sd: float
-
-    @classmethod
-    def of(cls, mean: Floats, mean_sd: float) -> Bounds:
-        """For means that are known up to noise of a deviation."""
-        total = mean[:, None] + mean
-        # The lower bound is a sum of two noisy means, or 0.
-        low_sd = np.where(total[pair_index(len(mean))] > 1, np.sqrt(2) * mean_sd, EXACT)
-        return cls(np.maximum(0, total - 1), np.minimum(mean[:, None], mean), low_sd, mean_sd)
-
-    def clip(self, joint: Floats) -> Floats:
-        """A matrix of joint shares inside the bounds."""
-        return np.clip(joint, self.low, self.high)
-
-
-def atomic_bayes(seen: Floats, model: Floats, bounds: Bounds, sd: float) -> Floats:
-    """Posterior means of joint shares, above the diagonal, seen through normal noise of deviation `sd`.
+def atomic_bayes(seen: Floats, model: Floats, sd: float, mean: Floats, mean_sd: float) -> Floats:
+    """Posterior means of joint shares, above the diagonal, seen through normal noise of deviation `sd`; so are the means.
 
     The prior is a mixture that EM fits: around the model a narrow and a wide normal law, as in `SpikeSlab`, and two atoms at the
     bounds, which are known as well as the means are.
     """
-    index = pair_index(len(bounds.low))
-    low, high, off = bounds.low[index], bounds.high[index], seen - model
-    low_var, high_var = bounds.low_sd**2, bounds.high_sd**2
+    index = np.triu_indices(len(mean), 1)
+    (low, high), off = (bound[index] for bound in frechet_bounds(mean)), seen - model
+    # The lower bound is a sum of two noisy means, or 0.
+    low_var = np.where((mean[:, None] + mean)[index] > 1, np.sqrt(2) * mean_sd, EXACT) ** 2
+    high_var = mean_sd**2
     gaps = (off, off, seen - low, seen - high)
     share, narrow, wide = START, (0.2 * sd) ** 2, (4.0 * sd) ** 2
     for _ in range(ROUNDS):
@@ -294,7 +283,6 @@ class Candidates:
     """Joint shares by several denoisers with common means, the base first, and what was measured of them; above the diagonal."""
 
     mean: Floats
-    bounds: Bounds
     seen: Floats
     shares: list[Floats]
 
@@ -303,13 +291,12 @@ class Candidates:
         """All candidates, their means moved from the factors' toward the measured ones by a share; covariances stay."""
         noisy, y = found.pairs.noisy, found.factors.centres
         c, sd = noisy.coding.middle, noisy.pair_sd
-        p, index, old = len(c), pair_index(len(c)), y.mean(axis=0)
+        p, index, old = len(c), np.triu_indices(len(c), 1), y.mean(axis=0)
         m = old + free * (np.clip(noisy.mean + c, 0, 1) - old)
-        bounds = Bounds.of(m, noisy.mean_sd)
         product, move = np.outer(m, m), np.outer(m, m) - np.outer(old, old)
         model = y.T @ y / len(y) + move
         seen = noisy.pair + np.outer(c, m) + np.outer(m, c) - np.outer(c, c)
-        base = symmetric(atomic_bayes(seen[index], model[index], bounds, sd), p)
+        base = symmetric(atomic_bayes(seen[index], model[index], sd, m, noisy.mean_sd), p)
         strong = np.abs(base - model) > STRONG * sd
         mixed = with_diagonal(np.where(strong, base, seen) - product, m * (1 - m))
         clear = np.clip(noisy.mean + c, 1e-3, 1 - 1e-3)
@@ -321,7 +308,7 @@ class Candidates:
             np.where(strong, base, rotation_invariant(mixed, sd) + product),
             model + beyond_edge(hollow(seen - model), sd),
         ]
-        return cls(m, bounds, seen[index], [bounds.clip(x)[index] for x in several])
+        return cls(m, seen[index], [np.clip(x, *frechet_bounds(m))[index] for x in several])
 
     @property
     def steps(self) -> Floats:
@@ -331,7 +318,7 @@ class Candidates:
     def weighted(self, weights: Floats) -> tuple[Floats, Floats]:
         """Means, and the base plus weighted steps as a matrix."""
         joint = symmetric(self.shares[0] + weights @ self.steps, len(self.mean))
-        return self.mean, self.bounds.clip(joint)
+        return self.mean, np.clip(joint, *frechet_bounds(self.mean))
 
 
 def stack_weights(views: list[tuple[Denoised[DensePairs], NoisyMoments]], free: float) -> Floats:
@@ -340,7 +327,7 @@ def stack_weights(views: list[tuple[Denoised[DensePairs], NoisyMoments]], free: 
     moment: Floats = np.zeros(())
     for one, other in views:
         found = Candidates.of(one, free)
-        steps, index = found.steps, pair_index(len(found.mean))
+        steps, index = found.steps, np.triu_indices(len(found.mean), 1)
         judged = found.seen + (other.pair - one.pairs.noisy.pair)[index]
         gram, moment = gram + steps @ steps.T, moment + steps @ (judged - found.shares[0])
     return thinning_weights(gram, moment, 1e-6 * float(np.trace(gram)) + 1e-30)

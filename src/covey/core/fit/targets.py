@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 
-from covey.core.arrays import Array, Floats, hollow, pair_index, symmetric
+from covey.core.arrays import Array, Floats, hollow, symmetric
 from covey.core.fit.devices import DOUBLE, Device, descend
 from covey.core.fit.shrinkage import empirical_bayes
 from covey.core.tables.counts import Coding
@@ -72,6 +72,11 @@ class DenseTarget:
         gap = (u if scale is None else u * scale[:, None]).T @ u / F4(len(u)) - self.pair
         weighted = self.weight * gap
         return float(np.vdot(weighted, gap)) / 4, u @ weighted
+
+
+def frechet_bounds(mean: Floats) -> tuple[Floats, Floats]:
+    """Between what joint shares of columns with these means lie: max(0, m_i + m_j − 1) and min(m_i, m_j)."""
+    return np.maximum(0, mean[:, None] + mean - 1), np.minimum(mean[:, None], mean)
 
 
 @dataclass(frozen=True)
@@ -133,14 +138,14 @@ class DensePairs:
         u = near - coding.middle.astype(F4)
         explained = (u * coding.clip_factors(near)[2][:, None] if coding.clips else u).T @ u / len(u)
         noise = self.noisy.pair_sd
-        rest, probability, prior = empirical_bayes((self._pair - explained)[pair_index(p)], noise)
+        rest, probability, prior = empirical_bayes((self._pair - explained)[np.triu_indices(p, 1)], noise)
         return replace(self, sd=np.sqrt(noise**2 + symmetric(probability * prior.slab**2, p)), rest=rest)
 
     def joint(self, centres: Floats) -> Floats:
         """These centres' joint shares plus the shrunken rest, within the Fréchet bounds of their means."""
         m, p = centres.mean(axis=0), centres.shape[1]
         joint = centres.T @ centres / len(centres) + symmetric(self.rest, p)
-        return np.clip(joint, np.maximum(0, m[:, None] + m - 1), np.minimum(m[:, None], m))
+        return np.clip(joint, *frechet_bounds(m))
 
     def denoised(self, centres: Floats) -> DenseTarget:
         """These centres' pairs plus the shrunken rest, within the Fréchet bounds of their means, coded around ½."""

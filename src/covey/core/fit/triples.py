@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -31,25 +30,10 @@ def level_map(share: Floats, ordered: bool, most: int) -> Integers:
     return np.asarray(np.unique(np.minimum((middle * most).astype(np.int64), most - 1), return_inverse=True)[1])
 
 
-@dataclass(frozen=True)
-class Levels:
-    """Category → level, for every attribute of a domain."""
-
-    maps: tuple[Integers, ...]
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """How many levels each attribute has."""
-        return tuple(int(m.max()) + 1 for m in self.maps)
-
-    def triples(self, within: int | None = None) -> tuple[Triple, ...]:
-        """All triples of attributes that vary, or those with one of them."""
-        live = [a for a, size in enumerate(self.sizes) if size > 1]
-        return tuple(t for t in combinations(live, 3) if within is None or within in t)
-
-    def after(self, maps: Sequence[Integers]) -> Levels:
-        """The levels of categories whose bins these maps give."""
-        return Levels(tuple(own[m] for own, m in zip(self.maps, maps, strict=True)))
+def varying_triples(sizes: Sequence[int], within: int | None = None) -> tuple[Triple, ...]:
+    """All triples of attributes with more than one level, or those with one of them."""
+    live = [a for a, size in enumerate(sizes) if size > 1]
+    return tuple(t for t in combinations(live, 3) if within is None or within in t)
 
 
 @dataclass(frozen=True)
@@ -58,6 +42,7 @@ class Triples:
 
     names: tuple[Triple, ...]
     levels: Mapping[int, Integers]
+    goals: tuple[Floats, ...] = ()  # shares of the cells of each, where a fit should reach them
 
     def __bool__(self) -> bool:
         return bool(self.names)
@@ -92,14 +77,6 @@ BY_CHANCE = 1e-3  # how often noise alone may pass for something that was measur
 LARGEST = 30.0  # times what centres have in a cell: more is noise in a cell that they hardly know
 
 
-@dataclass(frozen=True)
-class TripleGoal:
-    """Shares of the cells of chosen triples."""
-
-    triples: Triples
-    tables: tuple[Floats, ...]
-
-
 def shrunken(noisy: Floats, model: Floats, sd: float) -> Floats:
     """The model's table with what the noisy one says beyond its noise: pairs and the interaction of all three apart.
 
@@ -128,7 +105,7 @@ def table_of(weights: Array, shares: dict[int, Array], triple: tuple[int, int, i
 
 
 def tilted(
-    cloud: WeightedPoints, k: int, goal: TripleGoal, domain: Domain, public: np.random.Generator
+    cloud: WeightedPoints, k: int, triples: Triples, domain: Domain, public: np.random.Generator
 ) -> WeightedPoints:
     """k centres that already lean to the triples' tables, as far as these differ from those of the given ones.
 
@@ -139,8 +116,8 @@ def tilted(
     copies = np.resize(np.arange(len(cloud.weights)), k)
     weights = cloud.weights[copies] / np.bincount(copies, minlength=len(cloud.weights))[copies]
     points = cloud.points[copies].copy()
-    for triple, table in zip(goal.triples.names, goal.tables, strict=True):
-        shares = goal.triples.shares(points, domain)
+    for triple, table in zip(triples.names, triples.goals, strict=True):
+        shares = triples.shares(points, domain)
         now = table_of(weights, shares, triple)
         part = min(STRONGEST, float(np.abs(table - now).sum()))
         ratio = np.minimum(table / np.maximum(now, 1e-12), LARGEST)
@@ -151,23 +128,23 @@ def tilted(
         cell = np.unravel_index(np.minimum(drawn, law.shape[1] - 1), table.shape)
         for x, level in zip(triple, cell, strict=True):
             own = points[:, domain.block(x)]
-            chosen = np.where(goal.triples.levels[x] == level[:, None], own, 0.0)
+            chosen = np.where(triples.levels[x] == level[:, None], own, 0.0)
             mass = chosen.sum(axis=1, keepdims=True)
             moved = (1 - part) * own + part * chosen / np.maximum(mass, 1e-300)
             points[:, domain.block(x)] = np.where(mass > 0, moved, own)
     return WeightedPoints(weights, points)
 
 
-def triple_pull(goal: TripleGoal, domain: Domain) -> Callable[[Array, Array], Array]:
+def triple_pull(triples: Triples, domain: Domain) -> Callable[[Array, Array], Array]:
     """The gradient of Σ(cell − goal)² over the triples' tables, times k, in float32, for centres of some weights."""
-    tables = [table.astype(np.float32) for table in goal.tables]
+    tables = [table.astype(np.float32) for table in triples.goals]
     scale = np.float32(4 * PULL / len(domain.sizes) ** 2)
 
     def pull(y: Array, weights: Array) -> Array:
-        own = goal.triples.shares(y, domain)
+        own = triples.shares(y, domain)
         slopes = {x: np.zeros_like(shares) for x, shares in own.items()}
         k = len(y)
-        for triple, table in zip(goal.triples.names, tables, strict=True):
+        for triple, table in zip(triples.names, tables, strict=True):
             a, b, c = (own[x] for x in triple)
             gap = scale * (table_of(weights, own, triple) - table)
             i, j, m = gap.shape
@@ -178,7 +155,7 @@ def triple_pull(goal: TripleGoal, domain: Domain) -> Callable[[Array, Array], Ar
             slopes[triple[2]] += both @ gap.reshape(i * j, m)
         out = np.zeros_like(y)
         for x, slope in slopes.items():
-            out[:, domain.block(x)] = slope[:, goal.triples.levels[x]]
+            out[:, domain.block(x)] = slope[:, triples.levels[x]]
         return out
 
     return pull

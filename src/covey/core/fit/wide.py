@@ -17,7 +17,7 @@ from covey.core.arrays import Array, Floats, Integers, above_diagonal, strips
 from covey.core.fit.devices import Device
 from covey.core.fit.shrinkage import SpikeSlab, fit_spike_slab
 from covey.core.fit.targets import CLOSE, F4, NoisyMoments
-from covey.core.tables.counts import COPIES, UNIT
+from covey.core.tables.counts import COPIES, UNIT, squared_lengths
 
 PARTNERS = 8  # strong pairs kept for a column: they bound the memory and the work of a step
 # Bins of the histogram of residuals: σ/256 near zero, one part in 256 far out, so EM loses nothing by it.
@@ -225,7 +225,7 @@ class LowRankPairs:
         pair = -(inside * (two - 1)[:, None]).T @ inside / k
         for _ in range(COPIES):
             x = self.public.random((k, p), dtype=F4) < near
-            x = x[coding.lengths(x) > coding.radius_squared]
+            x = x[squared_lengths(x, coding.centre) > coding.radius_squared]
             for rows, sign in (((coding.encode(x) / UNIT).astype(F4), 1), (x - middle, -1)):
                 inside = rows @ Q
                 mean += sign * rows.sum(axis=0) / (COPIES * k)

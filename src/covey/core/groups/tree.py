@@ -50,12 +50,6 @@ class _Nodes:
     def node(self) -> Integers:
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
-    def arrange(self, order: Integers) -> None:
-        """Sort the rows anew."""
-        self.rows, self.order = self.rows[order], self.order[order]
-        if self.weights is not None:
-            self.weights = self.weights[order]
-
     def part(self, at: slice) -> _Nodes:
         """Some of the rows, as one node."""
         rows = self.rows[at]
@@ -125,7 +119,10 @@ def _cut(nodes: _Nodes, left: Integers) -> None:
         direction = _weighted_sums(nodes, score)
         direction /= np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-30)
     order = _halves(nodes, _scores(nodes, direction), left)
-    nodes.arrange(_sharpen(nodes, order, left))
+    order = _sharpen(nodes, order, left)
+    nodes.rows, nodes.order = nodes.rows[order], nodes.order[order]
+    if nodes.weights is not None:
+        nodes.weights = nodes.weights[order]
 
 
 def _sharpen(nodes: _Nodes, order: Integers, left: Integers) -> Integers:

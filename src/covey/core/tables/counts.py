@@ -46,10 +46,6 @@ class Coding:
         u = np.asarray(batch.astype(np.float64) * UNIT - self.centre)
         return into_ball(u, self.radius_squared) if self.clips else u
 
-    def lengths(self, batch: Batch) -> Floats:
-        """‖u‖² of the rows before clipping, exact integers in steps of 2^-20."""
-        return squared_lengths(batch, self.centre)
-
     @cached_property
     def middle(self) -> Floats:
         """The centre as real numbers."""
@@ -167,7 +163,7 @@ def coded_moments(batch: Batch, coding: Coding) -> Moments:
     n, p = batch.shape
     if not coding.clips:
         return shifted_moments(moments(batch), coding.centre)
-    long = coding.lengths(batch) > coding.radius_squared
+    long = squared_lengths(batch, coding.centre) > coding.radius_squared
     inside = shifted_moments(moments(batch[~long]), coding.centre)
     first, second = inside.first, inside.second
     cut, step = batch[long], max(1, block_rows(p) // 4)

@@ -24,16 +24,10 @@ from covey.core.tables.domain import Domain
 
 Mask = NDArray[np.bool_]
 Range = tuple[int, int]
+Box = dict[int, tuple[Range, ...]]  # ranges [first, last + 1) of codes for each attribute that the box names
 # A side that holds more than this of an attribute's law is given up only where no other side of the box can be.
 NEARLY_ALL = 1 - 1e-6
 TRACE = 1e-30  # stands for a probability that rounds to zero: far below any that counts, and products of a few stay above zero
-
-
-@dataclass(frozen=True)
-class Box:
-    """Ranges [first, last + 1) of codes for each attribute that the box names."""
-
-    sides: Mapping[int, tuple[Range, ...]]
 
 
 @dataclass(frozen=True)
@@ -47,12 +41,12 @@ class Boxes:
 
     def cuts(self, attribute: int) -> list[int]:
         """The codes at which some box begins or ends: cells and bins must not lie across these."""
-        sides = [box.sides[attribute] for box in self.boxes if attribute in box.sides]
+        sides = [box[attribute] for box in self.boxes if attribute in box]
         return sorted({end for side in sides for both in side for end in both})
 
     def signature(self, attribute: int, size: int) -> Integers:
         """The class of every code: codes of one class lie in the same boxes."""
-        sides = [box.sides[attribute] for box in self.boxes if attribute in box.sides]
+        sides = [box[attribute] for box in self.boxes if attribute in box]
         inside = [np.zeros(size, dtype=bool), *(held_in(np.arange(size), side) for side in sides)]
         return np.unique(np.array(inside), axis=1, return_inverse=True)[1].ravel()
 
@@ -61,9 +55,9 @@ class Boxes:
         masks = []
         for box in self.boxes:
             mask = np.ones(domain.total, dtype=bool)
-            for attribute, side in box.sides.items():
+            for attribute, side in box.items():
                 mask[domain.block(attribute)] = held_in(codes[attribute], side)
-            masks.append((tuple(box.sides), mask))
+            masks.append((tuple(box), mask))
         return Zeros(domain, tuple(masks))
 
 
@@ -114,12 +108,9 @@ class Zeros:
         """Which rows of category codes lie in a box."""
         bad = np.zeros(len(codes), dtype=bool)
         for names, mask in self.boxes:
-            bad |= self._inside(names, mask, codes)
+            inside = [mask[self.domain.starts[a] + codes[:, a].astype(np.int64)] for a in names]
+            bad |= np.logical_and.reduce(inside)
         return bad
-
-    def _inside(self, names: tuple[int, ...], mask: Mask, codes: Array) -> Mask:
-        inside = [mask[self.domain.starts[a] + codes[:, a].astype(np.int64)] for a in names]
-        return np.asarray(np.logical_and.reduce(inside))
 
     def forbids(self, a: int, coordinates: Integers) -> Mask:
         """Which rows, given by their coordinates in the domain, lie in a box that names attribute a."""
@@ -191,7 +182,7 @@ class Across:
         """Boxes over the attributes of both tables, of which `first` are of persons; a cell is given by one of its codes."""
         found = []
         for box in boxes.boxes:
-            masks = {j: held_in(codes[j], side) for j, side in box.sides.items()}
+            masks = {j: held_in(codes[j], side) for j, side in box.items()}
             [attribute] = [j for j in masks if j >= first]
             own = {j: mask for j, mask in masks.items() if j < first}
             found.append(Barred(own, attribute - first, masks[attribute]))

@@ -62,7 +62,7 @@ class RegainPersons:
     def own(self) -> RegainTables:
         """All attributes side by side, as one-way tables see them."""
         first = len(self.plan.persons)
-        moved = tuple(Box({j + first: side for j, side in box.sides.items()}) for box in self.boxes[1].boxes)
+        moved = tuple(Box({j + first: side for j, side in box.items()}) for box in self.boxes[1].boxes)
         return RegainTables(
             self.certificate,
             (*self.plan.persons, *self.plan.events),

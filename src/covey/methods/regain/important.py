@@ -21,7 +21,7 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.core.fit.ordered import Sharpened
 from covey.core.fit.shrinkage import beyond_noise
-from covey.core.fit.triples import Levels, TripleGoal, Triples, deviations, level_map, shrunken
+from covey.core.fit.triples import Triples, deviations, level_map, shrunken, varying_triples
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import part
 from covey.core.tables.crosstabs import centred_counts
@@ -202,7 +202,7 @@ def triple_shares(pairs: Fraction, important: Important, n: int, q: int, budget:
 
 def find_triples(
     tables: Tables, important: Important, cloud: WeightedPoints, bins: Sharpened, told: Setting
-) -> Asking[tuple[TripleGoal | None, Measurement | None]]:
+) -> Asking[tuple[Triples | None, Measurement | None]]:
     """The triples whose tables the centres, over bins, miss most, measured; spends "choosing triples" and "triples".
 
     First what is to be fitted, None if nothing stood out of the noise: then the centres stay as they are. Then all that was
@@ -211,11 +211,12 @@ def find_triples(
     merged, n, budget = bins.domain, told.n, told.allowance("triples")
     count, most = important.affordable(n, len(merged.sizes), budget)
     blocks = [bins.shares[merged.block(a)] for a in range(len(merged.sizes))]
-    levels = Levels(tuple(level_map(p, o, most) for p, o in zip(blocks, merged.ordered, strict=True)))
-    candidates = levels.triples(important.target)
+    levels = [level_map(p, o, most) for p, o in zip(blocks, merged.ordered, strict=True)]
+    sizes = [int(own.max()) + 1 for own in levels]
+    candidates = varying_triples(sizes, important.target)
     if not candidates or not count:
         return None, None
-    query = Query(candidates, tables.factors(levels.after(bins.maps).maps))
+    query = Query(candidates, tables.factors([own[m] for own, m in zip(levels, bins.maps, strict=True)]))
     model, starts = tables.law(cloud, bins.maps).table(query), query.starts
     expected = np.rint(model * tables.total).astype(np.int64)
     # What chance alone is expected to make of a table, in rows, and what the noise on it will.
@@ -233,7 +234,7 @@ def find_triples(
     measured = yield [Ask("triples", parts, moves_of(len(parts)))]
     every, names, goals = [candidates[place] for place in choice.chosen], [], []
     for triple, own, noisy in zip(every, cells, measured, strict=True):
-        shape = tuple(levels.sizes[x] for x in triple)
+        shape = tuple(sizes[x] for x in triple)
         before = model[own].reshape(shape)
         goal = shrunken(noisy.values.reshape(shape) / n, before, float(noisy.sd) / n)
         if goal is not before:
@@ -241,5 +242,5 @@ def find_triples(
             goals.append(goal)
     used = {x: query.factors[x] for x in sorted({x for triple in every for x in triple})}
     kept = replace(measured[-1], query=Query(every, used), values=np.concatenate([m.values for m in measured]))
-    fitted = Triples(tuple(names), {x: levels.maps[x] for triple in names for x in triple})
-    return TripleGoal(fitted, tuple(goals)) if names else None, kept
+    fitted = Triples(tuple(names), {x: levels[x] for triple in names for x in triple}, tuple(goals))
+    return fitted if names else None, kept

@@ -240,7 +240,7 @@ class RegainTables:
             goal = replace(goal, triples=three)
             found = fit_category_centres(goal, CENTRES, steps // 2, generator, lambda t: tick(0.7 + 0.3 * t), found)
         points = unmerge(found.points, found.weights, seen.shares, sharp.maps, sharp.domain)
-        triples = None if three is None else three.triples.of(sharp.maps)
+        triples = None if three is None else three.of(sharp.maps)
         cloud = WeightedPoints(found.weights, points)
         own = CodeLaw(cloud, seen.domain, seen.cells, seen.scores, self.boxes, triples, counted=(tables, counts))
         every = (*joined_by_law(seen.measured.found), *seen.measured.groups.values(), counted, extra, chosen)
