@@ -43,7 +43,7 @@ def tour(place: Path, width: int = SIZE["width"], scheme: str = "light", full: b
                 executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
             )
             page = browser.new_page(viewport={**SIZE, "width": width}, color_scheme=scheme)
-            page.goto(f"{visitor.home}/?token={visitor.keys.token}")
+            page.goto(visitor.address)
 
             def shoot(name: str, at: str = "") -> None:
                 if at:

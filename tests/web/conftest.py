@@ -1,12 +1,16 @@
 """The app on a real port, without a browser: a client that behaves like one of our own pages."""
 
 import json
+import os
 import re
 import socket
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 
 import httpx
@@ -33,26 +37,28 @@ PUBLIC_LIMITS = json.dumps({place: list(form.items()) for place, form in LIMITS.
 class Page:
     """A steward's browser, as far as the server can tell."""
 
-    def __init__(self, workspace, keys, port):
-        self.workspace, self.keys, self.port = workspace, keys, port
-        self.home = f"http://127.0.0.1:{port}"
+    def __init__(self, address, workspace=None):
+        self.address, self.workspace = address, workspace
+        self.home, _, self.token = address.partition("/?token=")
+        self.port = int(self.home.rpartition(":")[2])
         self.client = httpx.Client(base_url=self.home, headers={"origin": self.home}, timeout=600, trust_env=False)
 
     def enter(self):
-        answer = self.client.get(f"/?token={self.keys.token}")
+        answer = self.client.get(self.address)
         assert answer.status_code == 200
+        self.csrf = re.search(r'name="csrf" value="([^"]+)"', self.get("/").text)[1]
         return answer
 
     def get(self, path, **options):
         return self.client.get(path, **options)
 
     def post(self, path, data=None, **options):
-        return self.client.post(path, data={"csrf": self.keys.form, **(data or {})}, **options)
+        return self.client.post(path, data={"csrf": self.csrf, **(data or {})}, **options)
 
     def upload(self, work, content, name="visits.csv", others=None, **fields):
         """A table, other files by the name of their field, and words."""
         files = {
-            "csrf": (None, self.keys.form),
+            "csrf": (None, self.csrf),
             **{k: (None, v) for k, v in fields.items()},
             "table": (name, content, "text/csv"),
             **{field: (*file, "text/plain") for field, file in (others or {}).items()},
@@ -82,10 +88,10 @@ class Page:
     def ready_work(self, size=400, limits=PUBLIC_LIMITS, **choices):
         """A work whose columns are confirmed and whose choices are made."""
         work = self.new_work()
-        path = self.workspace.folder / "example"
-        example_visits(path, size)
-        assert self.upload(work, path.read_bytes()).status_code == 303
-        path.unlink()
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "visits.csv"
+            example_visits(path, size)
+            assert self.upload(work, path.read_bytes()).status_code == 303
         assert self.post(f"/work/{work}/columns", {"typed": limits}).status_code == 303
         assert self.confirm_rest(work).status_code == 303
         answer = self.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits", **choices})
@@ -128,7 +134,7 @@ def served(workspace):
     server = uvicorn.Server(uvicorn.Config(make_app(workspace, keys, port), log_level="error", lifespan="on"))
     thread = Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    visitor = Page(workspace, keys, port)
+    visitor = Page(f"http://127.0.0.1:{port}/?token={keys.token}", workspace)
     try:
         yield visitor
     finally:
@@ -155,3 +161,26 @@ def visitor(workspace):
 def page(visitor):
     visitor.enter()
     return visitor
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Starts the app, and ends what a test leaves running."""
+    running = []
+
+    def start(*options, **environment):
+        server = subprocess.Popen(
+            [sys.executable, "-m", "covey.cli", "serve", "--ledger", str(tmp_path / "ledger.sqlite"), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, **environment},
+        )
+        running.append(server)
+        return server
+
+    yield start
+    for server in running:
+        server.kill()
+        server.communicate()

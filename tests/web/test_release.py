@@ -12,11 +12,12 @@ import sys
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from threading import Semaphore
 
-import httpx
 import pytest
 
 from covey.privacy.ledger import Ledger
@@ -24,7 +25,7 @@ from covey.release.verify import verify_bundle
 from covey.web.export import command_line, script
 from covey.web.forms import PRIVATE
 from covey.web.jobs import Job, open_gate
-from tests.web.conftest import PUBLIC_LIMITS, opened_workspace, words
+from tests.web.conftest import Page, opened_workspace, words
 
 
 def charges(page):
@@ -303,48 +304,27 @@ def alive(pid):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc as Linux has it")
 @pytest.mark.parametrize("moment", ["checking", "measuring"])
-def test_a_killed_server_leaves_the_ledger_true(tmp_path, moment):
-    line = [sys.executable, "-m", "covey.cli", "serve", "--no-browser", "--json", "--out", str(tmp_path / "out")]
+def test_a_killed_server_leaves_the_ledger_true(tmp_path, started, moment):
     ledger = tmp_path / "ledger.sqlite"
-    server = subprocess.Popen([*line, "--ledger", str(ledger)], stdout=subprocess.PIPE, text=True)
-    try:
-        address = json.loads(server.stdout.readline())["address"]
-        base = address.split("/?")[0]
-        with httpx.Client(base_url=base, headers={"origin": base}, timeout=600) as client:
-            client.get(address)
-            csrf = re.search(r'name="csrf" value="([^"]+)"', client.get("/").text)[1]
-            work = client.post("/work", data={"csrf": csrf}).headers["location"]
-            work = work.rpartition("/")[0]
-            for path, data in (
-                ("/example", {}),
-                ("/columns", {"typed": PUBLIC_LIMITS}),
-                ("/columns/confirm", {"what": "ticked", "own": "age"}),  # whose smallest value nobody has changed
-                ("/columns/confirm", {"public": "on"}),
-                ("/dataset", {"name": "visits", "budget": "2", "delta_budget": "0", "final": "on"}),
-                ("/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits"}),
-            ):
-                key = (
-                    re.search(r'name="key" value="(\w+)"', client.get(work + path).text) if "confirm" in path else None
-                )
-                data |= {"key": key[1]} if key else {}
-                assert client.post(work + path, data={"csrf": csrf, **data}).status_code == 303, path
-            key = re.search(r'name="review" value="(\w+)"', client.get(f"{work}/review").text)[1]
-            other = sqlite3.connect(ledger, isolation_level=None)
-            if moment == "checking":  # another program holds the ledger, so that the worker waits before its charge
-                other.execute("BEGIN IMMEDIATE")
-            assert client.post(f"{work}/release", data={"csrf": csrf, "review": key}).status_code == 303
-            while not (workers := children(server.pid)):
-                time.sleep(0.02)
-            words_of = {"checking": "Nothing has been charged yet", "measuring": "The charge is made"}
-            while words_of[moment] not in (said := client.get(f"{work}/job").text) and "Done" not in said:
-                time.sleep(0.02)
-    finally:
+    Ledger(ledger).open_dataset("visits", Fraction(2))
+    server = started("--no-browser", "--json", "--out", str(tmp_path / "out"))
+    page = Page(json.loads(server.stdout.readline())["address"])
+    page.enter()
+    work = page.ready_work(5000)
+    with closing(sqlite3.connect(ledger, isolation_level=None)) as other:
+        if moment == "checking":  # another program holds the ledger, so that the worker waits before its charge
+            other.execute("BEGIN IMMEDIATE")
+        assert page.post(f"/work/{work}/release", {"review": page.review(work)}).status_code == 303
+        while not (workers := children(server.pid)):
+            time.sleep(0.02)
+        words_of = {"checking": "Nothing has been charged yet", "measuring": "The charge is made"}
+        while words_of[moment] not in (said := page.get(f"/work/{work}/job").text) and "Done" not in said:
+            time.sleep(0.02)
+        page.client.close()
         server.kill()
         server.wait()
-        server.stdout.close()
-    other.close()
     with opened_workspace(tmp_path) as anew:  # at once: what a paid worker still reads must not be tidied up beneath it
-        restored = anew.work(work.rpartition("/")[2])
+        restored = anew.work(work)
         assert [column["kept"] for column in restored.words["columns"]].count(True) >= 3
         while any(map(alive, workers)):  # a worker that was paid finishes alone; one that was not stops
             time.sleep(0.02)

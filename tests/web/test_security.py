@@ -38,7 +38,7 @@ def test_the_token_becomes_a_strict_cookie_for_this_port(visitor):
     assert cookie.startswith(f"covey-{visitor.port}=")
     assert "httponly" in cookie.lower()
     assert "samesite=strict" in cookie.lower()
-    assert visitor.keys.token not in cookie
+    assert visitor.token not in cookie
     assert visitor.get("/").status_code == 200
 
 
@@ -46,7 +46,7 @@ def test_the_token_becomes_a_strict_cookie_for_this_port(visitor):
 def test_another_name_for_this_machine_is_refused(page, host):
     host = {"host": host.format(port=page.port)}
     assert page.get("/", headers=host).status_code == 421
-    assert page.get(f"/?token={page.keys.token}", headers=host).status_code == 421
+    assert page.get(f"/?token={page.token}", headers=host).status_code == 421
 
 
 def test_both_names_of_this_machine_are_served(page):
@@ -124,7 +124,7 @@ def test_a_table_beyond_the_limit_is_refused_before_it_is_read(page):
 
     def endless():
         nonlocal read
-        head = f'--b\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{page.keys.form}\r\n--b\r\n'
+        head = f'--b\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{page.csrf}\r\n--b\r\n'
         yield (head + 'Content-Disposition: form-data; name="table"; filename="a.csv"\r\n\r\n').encode()
         while read < 50 * LIMIT:
             read += 2**16
@@ -159,7 +159,7 @@ def test_a_table_beyond_the_limit_is_refused_before_it_is_read(page):
 
 def test_the_forms_token_must_come_before_the_file(page):
     work = page.new_work()
-    files = [("table", ("a.csv", b"a\n1\n", "text/csv")), ("csrf", (None, page.keys.form))]
+    files = [("table", ("a.csv", b"a\n1\n", "text/csv")), ("csrf", (None, page.csrf))]
     assert page.client.post(f"/work/{work}/table", files=files).status_code == 403
     assert list(page.workspace.work(work).folder.iterdir()) == []
 

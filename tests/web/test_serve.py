@@ -1,7 +1,6 @@
 """Starting and ending the app."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -11,31 +10,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-
-LINE = [sys.executable, "-m", "covey.cli", "serve"]
-
-
-@pytest.fixture
-def started(tmp_path):
-    """Starts the app, and ends what a test leaves running."""
-    running = []
-
-    def start(*options, **environment):
-        server = subprocess.Popen(
-            [*LINE, "--ledger", str(tmp_path / "ledger.sqlite"), *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, **environment},
-        )
-        running.append(server)
-        return server
-
-    yield start
-    for server in running:
-        server.kill()
-        server.communicate()
 
 
 def test_it_tells_its_address_and_cleans_up_on_an_interrupt(started, tmp_path):

@@ -92,7 +92,7 @@ def test_a_schema_of_before_is_taken_as_it_was_confirmed(page):
     schema = page.get(f"/work/{first}/schema.json").content
     table = page.workspace.work(first).table.path.read_bytes()
     work = page.new_work()
-    files = {"csrf": (None, page.keys.form), "table": ("v.csv", table), "schema": ("schema.json", schema)}
+    files = {"csrf": (None, page.csrf), "table": ("v.csv", table), "schema": ("schema.json", schema)}
     assert page.client.post(f"/work/{work}/table", files=files).status_code == 303
     assert page.workspace.work(work).confirmed
     files["schema"] = ("mine.json", b"{")
