@@ -51,9 +51,8 @@ def make_app(workspace: Workspace, keys: Secrets, port: int) -> ASGIApp:
     app.mount("/static", StaticFiles(directory=HERE / "static"))
     for router in ROUTERS:
         app.include_router(router)
-    app.add_exception_handler(CoveyError, _refusal)
-    app.add_exception_handler(HTTPException, _unknown)
-    app.add_exception_handler(Exception, _fault)
+    for kind in (CoveyError, HTTPException, Exception):
+        app.add_exception_handler(kind, _refusal)
     return Guard(app, keys, port, workspace.upload_limit)
 
 
@@ -65,20 +64,13 @@ async def _tidy(workspace: Workspace) -> None:
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    if by_htmx(request):
-        answer = page(request, "alert_piece.html", error)
-        answer.headers["hx-reselect"] = ".alert"  # whatever part of a page was asked for
-        return answer
-    return page(request, "message.html", error)
-
-
-async def _unknown(request: Request, error: Exception) -> Response:
-    return page(request, "message.html", Refused(getattr(error, "status_code", 404), "There is no such page."))
-
-
-async def _fault(request: Request, error: Exception) -> Response:
-    words = "Something went wrong inside covey. The ledger shows whether anything was charged."
-    return page(request, "message.html", Refused(500, words))
+    if isinstance(error, HTTPException):
+        error = Refused(error.status_code, "There is no such page.")
+    elif not isinstance(error, CoveyError):
+        error = Refused(500, "Something went wrong inside covey. The ledger shows whether anything was charged.")
+    answer = page(request, "alert_piece.html" if by_htmx(request) else "message.html", error)
+    answer.headers["hx-reselect"] = ".alert"  # whatever part of a page was asked for
+    return answer
 
 
 def serve(

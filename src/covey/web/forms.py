@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -27,7 +28,6 @@ from covey.table.schema import (
     Rule,
     Schema,
     Sum,
-    Value,
 )
 from covey.web.security import Form
 from covey.workflow import AnonymousOrder, PrivateOrder
@@ -123,24 +123,17 @@ def _conditions(form: Form, schema: Schema, places: Iterable[object]) -> tuple[t
 
 def _condition(field: Field, text: str) -> Condition:
     """Values separated by semicolons, or a range of an ordered field: 3 to 7, up to 15, from 65."""
-    text = text.strip()
     if not text:
         raise ParameterError(f"say which values of {field.name!r} the combination is about.")
-    if field.type in ORDERED_TYPES:
-        low, word, high = text.partition(" to ")
-        if text.startswith("up to "):
-            return Condition((), None, _value(field, text.removeprefix("up to ")))
-        if text.startswith("from "):
-            return Condition((), _value(field, text.removeprefix("from ")), None)
-        if word:
-            return Condition((), _value(field, low), _value(field, high))
-    parts = [part.strip() for part in text.split(";")]
-    plain = {"missing": None, **{word: word for word in field.special}}
-    return Condition(tuple(plain[part] if part in plain else _value(field, part) for part in parts))
-
-
-def _value(field: Field, text: str) -> Value:
-    return field.value(typed(field.type, text), "a value in the rule,")
+    ends = re.fullmatch(r"up to (?P<maximum>.+)|from (?P<minimum>.+)", text)
+    ends = ends or re.fullmatch(r"(?P<minimum>.+) to (?P<maximum>.+)", text)
+    plain: Any = [part.strip() for part in text.split(";")]
+    if ends and field.type in ORDERED_TYPES:
+        plain = {end: typed(field.type, value) for end, value in ends.groupdict().items() if value}
+    else:
+        words = {"missing": None, **{word: word for word in field.special}}
+        plain = [words[part] if part in words else typed(field.type, part) for part in plain]
+    return Condition.read(field, plain, "rule")
 
 
 def read_order(form: Form, before: Order) -> Order:
