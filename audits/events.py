@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import covey.core.fit.events
-import covey.methods.persons.measure
 import covey.methods.persons.method
 import covey.synthesizers.private
 from audits.planting import Fault, replaced
@@ -199,7 +198,7 @@ def whole_pairs():
 
 def weights_unpaid():
     """The noise is that of tables of weight 1, whatever the weights of important ones are."""
-    return replaced((covey.methods.persons.measure, "table_moves", lambda _: lambda own: Moves.histograms(len(own))))
+    return replaced((covey.methods.persons.method, "table_moves", lambda _: lambda own: Moves.histograms(len(own))))
 
 
 def events_published():

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+import covey.core.paper.bingham
 import numpy as np
 
 import audits.gates
 import audits.mechanisms
 import covey.core.noise.integers
 import covey.core.paper.subspace
+import covey.methods.laws
 import covey.methods.paper
 import covey.methods.regain.bits
-import covey.methods.regain.measure
 import covey.methods.regain.tables
 import covey.privacy.gate
 import covey.synthesizers.private
@@ -229,7 +230,7 @@ def kept_by_a_kernel():
     def keeping(real):
         return lambda counts: seen.append(counts) or real(counts)
 
-    return replaced((covey.methods.regain.measure, "part", keeping))
+    return replaced((covey.methods.regain.bits, "part", keeping))
 
 
 def told_by_a_kernel():
@@ -238,11 +239,11 @@ def told_by_a_kernel():
     def telling(real):
         return lambda batch: print(len(batch)) or real(batch)
 
-    return replaced((covey.methods.regain.measure, "moments", telling))
+    return replaced((covey.methods.laws, "moments", telling))
 
 
 def ball_halved():
-    return replaced((covey.methods.regain.measure, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
+    return replaced((covey.methods.regain.bits, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
 
 
 def faults():

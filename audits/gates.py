@@ -7,7 +7,7 @@ from fractions import Fraction
 from covey.core.numbers.grid import Category
 from covey.entropy import Streams
 from covey.methods.model import fit, run
-from covey.methods.paper import Algorithm4
+from covey.methods.paper import private_centres
 from covey.methods.regain.bits import RegainBits
 from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import Budget
@@ -74,4 +74,4 @@ def paper_gate(par, streams, make_gate=Gate, rows_per_person=1):
 
 def fit_paper(records, body, par, streams, make_gate=Gate):
     """Algorithm 4 on records in a body."""
-    return Algorithm4(body, {}).fit(records, par, paper_gate(par, streams, make_gate))
+    return private_centres(records, body, par, paper_gate(par, streams, make_gate))[0]

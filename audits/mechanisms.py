@@ -29,7 +29,7 @@ from covey.core.tables.domain import Domain
 from covey.methods import paper
 from covey.methods.paper import paper_parameters
 from covey.methods.records import real_records
-from covey.methods.regain.measure import (
+from covey.methods.regain.bits import (
     measure_ball,
     measure_coding,
     measure_matrix,
@@ -37,9 +37,9 @@ from covey.methods.regain.measure import (
     measure_parities,
     measure_scores,
     measure_sizes,
+    plan_bits,
 )
 from covey.methods.regain.measure_tables import Tables, measure_one_way, measure_pairs
-from covey.methods.regain.plan import plan_bits
 from covey.methods.regain.plan_tables import TablePlan, pair_law
 from covey.privacy.certificate import certify
 from covey.privacy.gate import Exact, Moves
@@ -147,7 +147,12 @@ def pvec(name, epsilon, full, fast, floor):
 
     def draw(which, streams, count):
         S = joined(integer_squares(records[which].rows.records())) / records[which].radius ** 2
-        return sample_bingham(par.projection_scale * S, streams.noise("projection"), count)[:, 1] ** 2
+        return (
+            sample_bingham(
+                float(par.charge("projection").amount / par.projection_cost) * S, streams.noise("projection"), count
+            )[:, 1]
+            ** 2
+        )
 
     return Case(name, "orthogonal replaced row", float(epsilon), draw, full, fast, floor=floor)
 

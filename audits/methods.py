@@ -65,10 +65,10 @@ def paper_case(name, pair, body, epsilon, full, fast, **options):
         records = make(pair[which])
 
         def run(stream):
-            result = private_centres(records, body, par, paper_gate(par, stream))
-            directions = result.directions[:, 0] ** 2 if par.t else np.zeros(1)
-            w, y = result.cloud.weights, result.cloud.points
-            return [*directions, *of_cloud(result.cloud), *w[:16], *(w[:, None] * y)[:16, 0]]
+            cloud, seen = private_centres(records, body, par, paper_gate(par, stream))
+            directions = seen[:, 0] ** 2 if par.t else np.zeros(1)
+            w, y = cloud.weights, cloud.points
+            return [*directions, *of_cloud(cloud), *w[:16], *(w[:, None] * y)[:16, 0]]
 
         return repeat(run, streams, count)
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-import covey.methods.regain.measure as bits_measured
+import covey.methods.regain.bits as bits_measured
 import covey.methods.regain.measure_tables as tables_measured
 import covey.privacy.gate
 from audits import events, persons

@@ -25,8 +25,7 @@ from covey.core.tables.distance import marginals, subset_sample
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.model import run
-from covey.methods.regain.bits import shrunken_means
-from covey.methods.regain.measure import measure_means
+from covey.methods.regain.bits import measure_means, shrunken_means
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
 from covey.release.evaluation import total_variation

@@ -49,39 +49,39 @@ def test_only_these_functions_read_records_or_say_what_is_computed_of_them():
                 ):
                     describe.add(f"{path.stem}.{function.name}")
     assert readers == {
-        "model._counted",  # what models ask for
+        "model.exact",  # what models ask for
         "learning.learn",  # limits and labels: docs/proofs/learned.md
         "search.__init__",  # relations between columns: docs/proofs/relations.md
         "paper.private_centres",
         "paper.private_subspace",
         "paper.anonymous_centres",
-        "groups.group_centres",
+        "anonymous.group_centres",
         "anonymous._collected",
     }
     assert describe == {
-        "measure.column_sums",  # bits: docs/proofs/sensitivity.md, docs/proofs/neighbours.md
-        "measure.measure_parities",
-        "measure.measure_ball",
-        "measure.measure_coding",
-        "measure.measure_sizes",
-        "measure.measure_scores",
-        "measure.bit_sums",
+        "bits.column_sums",  # bits: docs/proofs/sensitivity.md, docs/proofs/neighbours.md
+        "bits.measure_parities",
+        "bits.measure_ball",
+        "bits.measure_coding",
+        "bits.measure_sizes",
+        "bits.measure_scores",
+        "laws.bit_sums",
         "measure_tables.of",  # categories and numbers: docs/proofs/sensitivity.md, docs/proofs/trees.md
         "measure_tables.ranges",
         "measure_tables.__init__",
         "measure_tables.pairs",
-        "triples.find_triples",  # docs/proofs/choice.md
+        "important.find_triples",  # docs/proofs/choice.md
         "reals.measure_scales",  # real records in a body: docs/proofs/bodies.md
         "reals.measure_radius",
         "reals.measure_moments",
         "reals.measure_margins",
-        "measure.measure_counts",  # persons with events: docs/proofs/persons.md
-        "measure.codes",
-        "measure.ranges",
-        "measure.measure_tables",
+        "method.measure_counts",  # persons with events: docs/proofs/persons.md
+        "method.codes",
+        "method.ranges",
+        "method.measure_tables",
         "measure_tables.farthest",  # the certificate: docs/proofs/certificate.md
         "laws.compared",
-        "method.compared",
+        "law.compared",
         "model._certificate",
         "model._tables_of",  # further queries
         "model.map",
@@ -197,12 +197,12 @@ def test_only_quantised_directions_are_used_and_released(real, monkeypatch):
         monkeypatch.setattr(gate_module, "private_directions", lambda A, t, g: on_grid + shift)
         return paper.private_centres(records, body, par, paper_gate(par, Streams.from_seed(6)))
 
-    plain, near, far = (released(shift) for shift in (0.0, 2.0**-20, 2.0**-DIRECTION_BITS))
-    assert np.array_equal(plain.directions, on_grid)
-    assert np.array_equal(plain.directions, near.directions)
-    assert np.array_equal(plain.cloud.points, near.cloud.points)
-    assert np.array_equal(plain.cloud.weights, near.cloud.weights)
-    assert not np.array_equal(plain.directions, far.directions)
+    (cloud, plain), (again, near), (_, far) = (released(shift) for shift in (0.0, 2.0**-20, 2.0**-DIRECTION_BITS))
+    assert np.array_equal(plain, on_grid)
+    assert np.array_equal(plain, near)
+    assert np.array_equal(cloud.points, again.points)
+    assert np.array_equal(cloud.weights, again.weights)
+    assert not np.array_equal(plain, far)
 
 
 # The support of every released quantity is the same for neighbouring tables.

@@ -16,7 +16,7 @@ from covey.core.tables.events import places_within
 from covey.errors import ArgumentError, InputError, ParameterError
 from covey.measure.query import Factor, Query
 from covey.methods.persons.law import Reference
-from covey.methods.persons.measure import count_factor
+from covey.methods.persons.method import count_factor
 from covey.preparing import PLAIN, fit_of
 from covey.privacy.certificate import WORDS
 from covey.reading import Reader

@@ -262,8 +262,8 @@ def private_measure(
     budget = make_budget(epsilon, 0)
     parameters = paper_parameters(len(rows), K, budget.amount, **choices)
     streams = Streams.from_system() if seed is None else Streams.from_seed(seed)
-    made = private_centres(records, K, parameters, Gate(budget, parameters.shares, streams))
-    return PrivateMeasure(made.cloud.weights, made.cloud.points, made.directions, parameters)
+    cloud, directions = private_centres(records, K, parameters, Gate(budget, parameters.shares, streams))
+    return PrivateMeasure(cloud.weights, cloud.points, directions, parameters)
 
 
 def algorithm_1(X: Array, k: int, m: int, generator: np.random.Generator) -> Bits:

@@ -15,6 +15,7 @@ from typing import Any
 from covey.errors import ArgumentError, InputError, ParameterError, nearest
 from covey.methods.learning import (
     check_learning,
+    cost_words,
     expected_attributes,
     expected_sizes,
     learning_cost,
@@ -322,7 +323,7 @@ def plan(  # what is described, how many there are, and what is promised
             raise ArgumentError("covey cannot find an epsilon for persons with events. Give ", "epsilon", ".")
         check_delta(delta, n)
         persons = predict_persons(PersonsPlan.of(whole), n, budget_for(epsilon, delta, ALL_ROWS, neighbours=neighbours))
-        return Plan(persons, tuple(persons.words), persons.as_dict())
+        return Plan(persons, tuple(persons.words), asdict(persons))
     schema = with_known_domains(whole.schema)
     if schema.learns and unit == ALL_ROWS:
         raise ArgumentError(
@@ -330,16 +331,16 @@ def plan(  # what is described, how many there are, and what is promised
         )
     check_learning(schema, delta)
     sizes, learns = expected_sizes(schema), bool(schema.learns)
-    found = predict(sizes, n, epsilon, delta, target_error, unit, neighbours)
+    attributes = expected_attributes(schema)
+    found = predict(sizes, n, epsilon, delta, target_error, unit, neighbours, attributes, learns)
     budget = budget_for(found.epsilon, delta, unit, labels=learns, neighbours=neighbours)
-    found = found.described(expected_attributes(schema), n, budget)
     cost, wide = learning_cost(schema, n, budget), too_wide(schema, n, budget)
     own = None if learns else RegainTables.of(Codec(schema), Fraction(0), budget.pure).plan
     focus = expected_focus(own, n, budget) if own and own.important.pairs else None
     triples = expected_triples(own, n, budget) if own and own.important.triples else None
     flags = all(size == 2 for size in sizes)  # these have a plan of their own
     noise = "" if own is None or flags else own.noise_words(n, budget)
-    more = {"learning": None if cost is None else asdict(cost), "important": focus, "triples": triples}
+    more = {"learning": cost, "important": focus, "triples": triples}
     words = [
         found.sentence,
         f"  {'persons' if unit == ALL_ROWS else 'rows':9} {n:,}",
@@ -349,7 +350,7 @@ def plan(  # what is described, how many there are, and what is promised
         f"  memory    about {found.memory_gib:.2g} GiB",
         f"  noise     {noise}" if noise else "",
         "" if found.groups is None else found.groups.sentence,
-        "" if cost is None else cost.words(),
+        "" if cost is None else cost_words(cost),
         wide,
         "" if focus is None else focus_words(focus, sizes),
         "" if triples is None else triple_words(triples),

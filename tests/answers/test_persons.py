@@ -16,7 +16,7 @@ from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Factor, Query
 from covey.methods.model import Fitted
-from covey.methods.persons.measure import count_factor
+from covey.methods.persons.method import count_factor
 from covey.privacy.budget import PrivacyStatement, make_budget
 from covey.table.description import Description
 from covey.table.resources import Parent, Resource

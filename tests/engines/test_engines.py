@@ -2,7 +2,7 @@
 
 import sqlite3
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ from covey.core.tables.crosstabs import CodeCounts, PairTables
 from covey.engines import spark
 from covey.engines.rows import Mapped
 from covey.errors import InputError, InternalError, ParameterError
-from covey.methods.records import Limit
+from covey.methods.records import trimmed
 from covey.table import csvfile, databases
 from covey.table.codec import Codec
 from covey.table.fields import Follows
@@ -165,7 +165,7 @@ def test_bits_and_steps_on_records(place, memory):
     rows = covey.PrivateSynthesizer(1.0, schema=FLAGS).prepare(place(flags())).rows
     assert (opened(rows.reduce(moments)).second == moments(X).second).all()
     assert (opened(rows.reduce(size_counts)).values[0] == size_counts(X).values[0]).all()
-    limit = Limit((((0, 3, 5), 1),))
+    limit = partial(trimmed, limits=(((0, 3, 5), 1),))
     assert (opened(Mapped(rows, limit).reduce(column_counts)).values[0] == column_counts(limit(X)).values[0]).all()
     assert (opened(Mapped(rows, limit).whole(lambda Z: Z.sum(axis=0))) == limit(X).sum(axis=0)).all()
 

@@ -18,7 +18,6 @@ from covey.methods.learning import (
     Learned,
     _learned_field,
     check_learning,
-    columns_carried,
     expected_sizes,
     learning_cost,
     too_wide,
@@ -278,26 +277,25 @@ def test_costs_follow_from_public_numbers_as_the_design_says():
     many, few = (schema(**{f"c{j}": ("string", "integer")[j % 2] for j in range(q)}) for q in (24, 5))
     budget = make_budget(1, Fraction(1, 10**9), labels=True)
     dear, cheap = (learning_cost(s, 27_000, budget) for s in (many, few))
-    assert 0.02 < cheap.other_share * 2 < dear.other_share < 0.045
-    assert 150 < cheap.tail_rows < dear.tail_rows < 800
-    assert learning_cost(many, 27_000, make_budget(1)).other_share is None
+    assert 0.02 < cheap["other_share"] * 2 < dear["other_share"] < 0.045
+    assert 150 < cheap["tail_rows"] < dear["tail_rows"] < 800
+    assert learning_cost(many, 27_000, make_budget(1))["other_share"] is None
     assert learning_cost(schema(flag="boolean"), 100, budget) is None
     assert expected_sizes(schema(a="integer", s="string", f="boolean")) == (22, 12, 3)
 
 
 def test_a_budget_carries_so_many_columns_and_an_order_is_offered():
     """Twelve of forty columns of 11,757 rows at (1, 1e-9); where more are learned, labels of a twentieth are not named."""
-    budget, wide = make_budget(1, Fraction(1, 10**9), labels=True), schema(**{f"c{j}": "string" for j in range(40)})
-    carried = columns_carried(11_757, 1, 1e-9, 40)
-    shares = [
-        learning_cost(schema(**{f"c{j}": "string" for j in range(q)}), 11_757, budget).other_share
-        for q in (carried, carried + 1)
-    ]
-    assert carried == learning_cost(wide, 11_757, budget).carried == 12
-    assert shares[0] <= 0.05 < shares[1]
-    assert columns_carried(11_757, 1, 0, 40) < carried < columns_carried(11_757, 2, 1e-9, 40)
-    assert columns_carried(10**6, 1, 1e-9, 40) == 40
-    assert columns_carried(50, 1, 1e-9, 40) == 0
+    wide = schema(**{f"c{j}": "string" for j in range(40)})
+    budget, double = (make_budget(epsilon, Fraction(1, 10**9), labels=True) for epsilon in (1, 2))
+
+    def cost(n=11_757, budget=budget, q=40):
+        return learning_cost(wide.only([f"c{j}" for j in range(q)]), n, budget)
+
+    assert cost()["carried"] == 12
+    assert cost(q=12)["other_share"] <= 0.05 < cost(q=13)["other_share"]
+    assert cost(budget=make_budget(1))["carried"] < 12 < cost(budget=double)["carried"]
+    assert (cost(10**6)["carried"], cost(50)["carried"]) == (40, 0)
     said = too_wide(wide.focus("c7", ("c9", "c3")), 11_757, budget)
     assert "40 columns are to be learned, and this budget carries about 12" in said
     assert said.endswith("would keep c7, c9, c3, c0, c1, c2, c4, c5, c6, c8, c10, c11.")
@@ -312,7 +310,7 @@ def test_several_rows_of_a_person_cost_as_many_times_the_noise(few_steps):
     one, five = (make_budget(1, Fraction(1, 10**9), k, labels=True) for k in (1, 5))
     own = schema(age="integer", cost="number")
     once, more = (learning_cost(own, 27_000, budget) for budget in (one, five))
-    assert 4.9 * once.tail_rows < more.tail_rows < 5.1 * once.tail_rows
+    assert 4.9 * once["tail_rows"] < more["tail_rows"] < 5.1 * once["tail_rows"]
     table = {name: messy()[name] for name in ("age", "cost")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoveyWarning)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from covey import AnonymousSynthesizer, Schema
 from covey.cli import main
-from covey.methods.mixed import MixedCoding, join_until
+from covey.methods.anonymous import MixedCoding, join_until
 from covey.table.codec import MISSING, Codec
 
 SCHEMA = {

@@ -17,8 +17,8 @@ from covey.engines.local import ArrayRows
 from covey.engines.rows import Counted
 from covey.entropy import Streams
 from covey.errors import InternalError, ParameterError
-from covey.methods.model import CUBE, SIZE, Ask, count_units, run
-from covey.methods.regain.measure import column_sums, mean_moves, sign_pairs, sign_sums
+from covey.methods.model import SIZE, Ask, count_units, run
+from covey.methods.regain.bits import column_sums, mean_moves, sign_pairs, sign_sums
 from covey.methods.regain.measure_tables import OneWayCounts, measure_one_way, pair_moves
 from covey.methods.regain.plan_tables import TablePlan
 from covey.privacy.budget import make_budget
@@ -137,7 +137,7 @@ def test_means_of_signs_have_half_the_noise():
     rows = ArrayRows(np.array(FLAGS * 50))
 
     def asked(told):
-        return (yield [Ask("means", [column_sums(told)], mean_moves(told), noise=CUBE)])
+        return (yield [Ask("means", [column_sums(told)], mean_moves(told), noise="cube")])
 
     one = run(asked, rows, Gate(make_budget(1, 0), {"means": WHOLE}, Streams.from_seed(0)))[0]
     own = run(asked, Counted(rows, 800, 1.0), gate({"means": WHOLE}))[0]

@@ -14,10 +14,9 @@ from covey.engines.local import EventRows
 from covey.entropy import Streams
 from covey.measure.query import Factor, Query
 from covey.methods.model import fit as run_fit
-from covey.methods.persons.goal import Margins, lag_shares, shrunk
+from covey.methods.persons.goal import independent, lag_shares, shrunk
 from covey.methods.persons.law import Reference
-from covey.methods.persons.measure import count_factor
-from covey.methods.persons.method import RegainPersons
+from covey.methods.persons.method import RegainPersons, count_factor
 from covey.methods.persons.plan import PersonsPlan, few_persons, table_moves, weights_of
 from covey.methods.regain.important import Important
 from covey.methods.regain.tables import Prior
@@ -199,11 +198,11 @@ def test_pure_weights_and_the_size_of_a_fit_follow_from_public_numbers():
 
 def test_noise_of_tables_without_a_signal_is_drawn_to_independence_and_signals_stay():
     g = np.random.default_rng(0)
-    margins = Margins([np.array([0.6, 0.4]), np.array([0.35, 0.35]), np.array([0.3, 0.5, 0.2])], 0.7)
-    counted = margins.alone("across", (2, 1))  # the number of events: who has some does not have none
+    shares = [np.array([0.6, 0.4]), np.array([0.35, 0.35]), np.array([0.3, 0.5, 0.2])]
+    counted = independent("across", (2, 1), shares, 0.7)  # the number of events: who has some does not have none
     assert counted[0].tolist() == [0, 0]
     assert counted.sum() == pytest.approx(0.7)
-    assert margins.alone("step", (1, 1)) is None
+    assert independent("step", (1, 1), shares, 0.7) is None
     alone = np.full((8, 12), 1 / 96)
     noise = 0.01 * g.standard_normal((8, 12))
     signal = np.zeros((8, 12))

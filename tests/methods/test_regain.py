@@ -18,16 +18,17 @@ from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import CoveyWarning, InputError, MissingExtraError, ParameterError
-from covey.methods.regain.measure import (
+from covey.methods.regain.bits import (
+    declared_coding,
     measure_ball,
     measure_coding,
     measure_matrix,
     measure_parities,
     measure_scores,
     measure_sizes,
+    plan_bits,
 )
 from covey.methods.regain.measure_tables import Tables, measure_one_way, measure_pairs
-from covey.methods.regain.plan import declared_coding, plan_bits
 from covey.methods.regain.plan_tables import TablePlan, histogram_share, pair_law
 from covey.methods.regain.predict import predict
 from covey.privacy import gate as gate_module

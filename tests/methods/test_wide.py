@@ -10,9 +10,7 @@ from audits.gates import a_budget, a_gate, asked, fit_bits
 from covey.core.tables.counts import UNIT, Coding
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
-from covey.methods.regain.bits import leading_directions
-from covey.methods.regain.measure import measure_ball, measure_matrix
-from covey.methods.regain.plan import plan_bits
+from covey.methods.regain.bits import leading_directions, measure_ball, measure_matrix, plan_bits
 from covey.methods.regain.predict import flag_matrices
 from covey.privacy.budget import make_budget
 

@@ -19,9 +19,7 @@ from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import ParameterError
-from covey.methods.regain.bits import moment_spectrum
-from covey.methods.regain.measure import measure_ball, measure_matrix
-from covey.methods.regain.plan import plan_bits
+from covey.methods.regain.bits import measure_ball, measure_matrix, moment_spectrum, plan_bits
 from covey.privacy.budget import make_budget
 from covey.privacy.certificate import of_hundred
 from covey.privacy.gate import Gate

@@ -34,8 +34,7 @@ from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.methods.model import Fitted, Model, fit, planned
 from covey.methods.persons.method import RegainPersons
-from covey.methods.regain.bits import RegainBits
-from covey.methods.regain.plan import declared_coding
+from covey.methods.regain.bits import RegainBits, declared_coding
 from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import DOMAINS, RELATIONS, Budget
 from covey.privacy.gate import Gate

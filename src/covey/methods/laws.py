@@ -40,12 +40,18 @@ from covey.entropy import Streams
 from covey.errors import CannotAnswerError
 from covey.measure.query import Mixture, Query
 from covey.methods.model import Comparison, Setting, Statistic, together
-from covey.methods.regain.measure import bit_sums
 from covey.methods.regain.measure_tables import OneWayCounts, Tables, farthest_numbers
 from covey.privacy.certificate import Distances
 
 Limits = Sequence[tuple[list[int], int]]
+# Columns; pair sums of so many are added up while a table is first read, beyond it they would slow that down.
+NARROW = 500
 COUNTED = 100_000  # rows of the fixed public draw that answers queries without a closed form
+
+
+def bit_sums(told: Setting) -> Statistic:
+    """Sums of columns and of products of two; of few columns they are kept, and were added up when the table was first read."""
+    return Statistic.sum(moments, kept=told.p <= NARROW)
 
 
 @dataclass(frozen=True)
@@ -70,10 +76,6 @@ class RowLaw:
 
     def compared(self, told: Setting) -> Comparison:
         """What a certificate compares units with."""
-        raise CannotAnswerError("rows of this method have no certificate.")
-
-    def distances(self, rows: Array) -> Distances:
-        """How far public rows are from it: exact."""
         raise CannotAnswerError("rows of this method have no certificate.")
 
 
@@ -128,25 +130,15 @@ class BitLaw(RowLaw):
 
 @dataclass(frozen=True)
 class CodeLaw(RowLaw):
-    """Rows of codes, or of one-hot columns: cells by systematic rounding, then numbers from their private measures in cells.
+    """Rows of codes, or of one-hot columns: cells by systematic rounding, then numbers from their private measures in cells."""
 
-    Args:
-        cloud: centres over categories and cells of numbers.
-        domain: how many of these each attribute has.
-        cells: of numbers, by attribute.
-        score: ranks that swaps between rows keep; None where there are no two of numbers.
-        boxes: combinations of codes that cannot occur.
-        triples: of attributes, whose tables were measured.
-        as_one_hot: whether rows are one-hot columns.
-        counted: the tables and one-way counts that the model asked for: a certificate asks for the same.
-    """
-
-    domain: Domain
-    cells: Mapping[int, Cells] = field(default_factory=dict)
-    score: Floats | None = None
-    boxes: Boxes = NO_BOXES
-    triples: Triples | None = None
-    as_one_hot: bool = False
+    domain: Domain  # how many categories and cells each attribute has
+    cells: Mapping[int, Cells] = field(default_factory=dict)  # of numbers, by attribute
+    score: Floats | None = None  # ranks that swaps between rows keep; None where there are no two of numbers
+    boxes: Boxes = NO_BOXES  # combinations of codes that cannot occur
+    triples: Triples | None = None  # of attributes, whose tables were measured
+    as_one_hot: bool = False  # whether rows are one-hot columns
+    # The tables and one-way counts that the model asked for: a certificate asks for the same.
     counted: tuple[Tables, OneWayCounts] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
@@ -215,18 +207,11 @@ class CodeLaw(RowLaw):
 
 @dataclass(frozen=True)
 class BodyLaw(RowLaw):
-    """Rows of a body that are its points; of a product of simplices, where records were integers, one-hot rows.
-
-    Args:
-        cloud: points of the body.
-        body: it.
-        grid: its public grid, in whose scale rows are compared with the points.
-        rounded: whether points of a product of simplices are rounded to categories.
-    """
+    """Rows of a body that are its points; of a product of simplices, where records were integers, one-hot rows."""
 
     body: Body
-    grid: RealGrid
-    rounded: bool = False
+    grid: RealGrid  # its public grid, in whose scale rows are compared with the points
+    rounded: bool = False  # whether points of a product of simplices are rounded to categories
 
     def draw(self, units: int, streams: Streams) -> Array:
         """Rows. Where there are more rows than points, copies of a point are spread over the values around its own."""
@@ -249,18 +234,13 @@ class BodyLaw(RowLaw):
 
 @dataclass(frozen=True)
 class PaperLaw(RowLaw):
-    """Bootstrapping (section 4.2) and independent randomized rounding (section 4.3).
+    """Bootstrapping (section 4.2) and independent randomized rounding (section 4.3)."""
 
-    Args:
-        cloud: points of K.
-        body: None for bits, the product of simplices for categories, any other body for real rows, which are not rounded.
-        rounded: whether rows of a product of simplices are rounded to categories.
-        codes: whether such rows come as codes rather than one-hot columns.
-    """
-
-    body: Body | None
-    rounded: bool
-    codes: bool
+    body: (
+        Body | None
+    )  # None for bits, the product of simplices for categories; real rows of other bodies are not rounded
+    rounded: bool  # whether rows of a product of simplices are rounded to categories
+    codes: bool  # whether such rows come as codes rather than one-hot columns
 
     def draw(self, units: int, streams: Streams) -> Array:
         """Rows, independent of each other given the points."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from covey.core.tables.learned import (
     with_margins,
 )
 from covey.engines.rows import Rows
-from covey.privacy.budget import DOMAINS, Budget, make_budget
+from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate, Moves, selection_threshold
 from covey.table.codec import Codec
 from covey.table.fields import DEFAULT_BINS, FALSE_TRUE, Field
@@ -137,13 +138,13 @@ def learn(rows: Rows, provisional: Provisional, gate: Gate) -> Learned:
     """Measure the domains of all learned columns; spends the charge "domains"."""
     columns = provisional.columns
     counts = rows.reduce(Counting(tuple(column.bins for column in columns)))
-    moves = column_moves(len(columns))
+    moves, shape = column_moves(len(columns)), (len(columns), max(column.bins for column in columns))
     words: dict[str, dict[str, int]] = {}
     if gate.budget.pure:
-        noisy = gate.joint(DOMAINS, moves).add(counts.map(_histograms), _shape(columns))
+        noisy = gate.joint(DOMAINS, moves).add(counts.map(attrgetter("histograms")), shape)
     else:
         selection = gate.select(DOMAINS, moves, len(columns))
-        noisy = selection.add(counts.map(_histograms), _shape(columns))
+        noisy = selection.add(counts.map(attrgetter("histograms")), shape)
         words = {c.field.name: selection.name(c.field.name, counts.map(_words, j)) for j, c in enumerate(columns)}
     noise = Noise(noisy.sd, kept_counts(noisy.sd, noisy.law, sum(column.bins for column in columns)), rows.n)
     found = {
@@ -172,14 +173,6 @@ def _kept(schema: Schema, found: Mapping[str, Field | None]) -> tuple[Field, ...
 def column_moves(columns: int) -> Moves:
     """A replaced row leaves one bin or word of each column and enters another: 2 each in ℓ1, and in ℓ2 squared."""
     return Moves.histograms(columns)
-
-
-def _shape(columns: tuple[LearnedColumn, ...]) -> tuple[int, int]:
-    return len(columns), max(column.bins for column in columns)
-
-
-def _histograms(counts: Occurrences) -> Any:
-    return counts.histograms
 
 
 def _words(counts: Occurrences, j: int) -> dict[str, int]:
@@ -237,32 +230,27 @@ def _dates(column: LearnedColumn, kept: tuple[int, int]) -> dict[str, Any]:
 # What learning costs, from public numbers alone.
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Rows that may be clipped at each end of a learned number, and the share of rows below which a label becomes "other"."""
+def learning_cost(schema: Schema, n: int, budget: Budget) -> dict[str, Any] | None:
+    """What learning the fields of a schema costs; None if none is learned.
 
-    columns: int
-    tail_rows: int
-    other_share: float | None
-    carried: int
-
-    def words(self) -> str:
-        """For a screen."""
-        labels = "" if self.other_share is None else f', labels below about {self.other_share:.2g} of the rows "other"'
-        return f"{self.columns} columns are learned: about {self.tail_rows} rows at each end may be clipped{labels}"
-
-
-def learning_cost(schema: Schema, n: int, budget: Budget) -> Cost | None:
-    """What learning the fields of a schema costs; None if none is learned."""
+    How many columns are learned, and how many the budget carries; rows that may be clipped at each end of a learned number, and
+    the share of rows below which a label becomes "other".
+    """
     schema = with_known_domains(schema)
     if not schema.learns:
         return None
     columns = Provisional(schema).columns
-    if not columns:
-        return None
     tail = _standing_out(len(columns), budget, sum(column.bins for column in columns))
     share = None if budget.pure else min(1.0, _named(len(columns), budget) / n)
-    return Cost(len(columns), min(n, int(tail)), share, _carried(len(columns), n, budget))
+    carried = _carried(len(columns), n, budget)
+    return {"columns": len(columns), "tail_rows": min(n, int(tail)), "other_share": share, "carried": carried}
+
+
+def cost_words(cost: Mapping[str, Any]) -> str:
+    """What learning costs, for a screen."""
+    other = cost["other_share"]
+    labels = "" if other is None else f', labels below about {other:.2g} of the rows "other"'
+    return f"{cost['columns']} columns are learned: about {cost['tail_rows']} rows at each end may be clipped{labels}"
 
 
 def _standing_out(columns: int, budget: Budget, bins: int) -> float:
@@ -287,29 +275,21 @@ def _carried(columns: int, n: int, budget: Budget) -> int:
     return bisect_left(range(1, columns + 1), True, key=lambda q: not good(q))
 
 
-def columns_carried(n: int, epsilon: float, delta: float, columns: int, rows_per_person: int = 1) -> int:
-    """How many of so many columns a budget carries, if all are to be learned: from public numbers alone.
-
-    In so many, labels that a twentieth of the n rows hold are named with even chances; under pure ε, limits stand out so.
-    """
-    return _carried(columns, n, make_budget(epsilon, delta, rows_per_person, labels=True))
-
-
 def too_wide(schema: Schema, n: int, budget: Budget) -> str:
     """What to say before the charge where more columns are to be learned than the budget carries; nothing where it carries them.
 
     Important columns come first in the order that is offered, then the others as the table has them.
     """
     cost = learning_cost(schema, n, budget)
-    if cost is None or cost.carried >= cost.columns:
+    if cost is None or cost["carried"] >= cost["columns"]:
         return ""
     first = [name for group in ((schema.target,), *schema.important) for name in group if name is not None]
     names = [name for name in dict.fromkeys((*first, *schema.names)) if schema[name].learn]
-    kept = ", ".join(names[: cost.carried]) or names[0]
+    kept = ", ".join(names[: cost["carried"]]) or names[0]
     return (
-        f"{cost.columns} columns are to be learned, and this budget carries about {cost.carried}: of more, labels and values "
-        "that a twentieth of the rows hold are lost in noise, and fewer columns are better ones. Name those to keep (--columns); "
-        f"what was called important and then the order of the table would keep {kept}."
+        f"{cost['columns']} columns are to be learned, and this budget carries about {cost['carried']}: of more, labels and "
+        "values that a twentieth of the rows hold are lost in noise, and fewer columns are better ones. Name those to keep "
+        f"(--columns); what was called important and then the order of the table would keep {kept}."
     )
 
 

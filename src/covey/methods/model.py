@@ -2,13 +2,13 @@
 
 A model is a generator. It yields lists of `Ask`: statistics that are described and not computed, the charge that pays, how far
 one replaced unit moves them, the kind of noise. `run` computes them on the units, sealed, passes them through the gate and sends
-`Measurement`s back (of a choice, a `Choice`). So what a model does next may depend on what was measured and on nothing else: it
+`Measurement`s back. So what a model does next may depend on what was measured and on nothing else: it
 never holds a record, an exact value or the gate. How many units there are, the driver says (`Setting`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -31,6 +31,7 @@ from covey.progress import Progress
 
 T = TypeVar("T")
 Public = Callable[[str], np.random.Generator]  # makes streams for post-processing, one per purpose
+CERTIFICATE_SHARE = Fraction(5, 100)  # buys a bound that is three times the noise of a single share at most
 SIZE = "size"  # the charge of the number of units, where it is secret
 SIZE_SHARE = Fraction(3, 100)  # of the budget: one-way tables, whose cells sum to n, refine it
 FURTHER = "further queries"  # the charge of queries that are measured besides what a model asks
@@ -39,21 +40,13 @@ FURTHER_SHARE = Fraction(1, 10)  # of the budget, for all of them
 
 @dataclass(frozen=True, eq=False)
 class Statistic:
-    """What is to be computed on units, described and not computed: sums of kernels over batches, and pure functions of these.
+    """What is to be computed on units, described and not computed: sums of kernels over batches, and pure functions of these."""
 
-    Args:
-        function: a kernel, or a function of other statistics.
-        of: these; none for a kernel.
-        arguments: what the function is given besides.
-        whole: whether a kernel wants all units at once, and not batch by batch.
-        kept: whether a kernel's sum is kept for later asks, so that units are passed through once.
-    """
-
-    function: Callable[..., Any]
-    of: tuple[Statistic, ...] = ()
-    arguments: tuple[Any, ...] = ()
-    whole: bool = False
-    kept: bool = False
+    function: Callable[..., Any]  # a kernel, or a function of other statistics
+    of: tuple[Statistic, ...] = ()  # these; none for a kernel
+    arguments: tuple[Any, ...] = ()  # what the function is given besides
+    whole: bool = False  # whether a kernel wants all units at once, and not batch by batch
+    kept: bool = False  # whether a kernel's sum is kept for later asks, so that units are passed through once
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Statistic:
         """A pure function of it."""
@@ -82,65 +75,35 @@ def together(parts: Sequence[Statistic]) -> Statistic:
     return parts[0].map(largest) if len(parts) == 1 else Statistic(largest, tuple(parts))
 
 
-@dataclass(frozen=True)
-class Noise:
-    """A kind of noise.
-
-    Args:
-        kind: "independent" on every entry, Laplace under pure ε and Gaussian under (ε, δ). Under pure ε also "cube", the ℓ∞
-            mechanism on a vector; "knorm", one draw for several one-way tables whose sums are public; "matrix", matrix Laplace
-            noise; "signs", the same for rows of signs. "choice" lets the largest of several scores be named, and no score leaves.
-        weights: of the coordinates of a matrix.
-        rounds: how often a choice is made.
-    """
-
-    kind: Literal["independent", "cube", "knorm", "matrix", "signs", "choice"] = "independent"
-    weights: Sequence[Fraction] = ()
-    rounds: int = 0
-
-
-INDEPENDENT, CUBE, KNORM = Noise(), Noise("cube"), Noise("knorm")
-
-
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One statistic of a mechanism.
+    """One statistic of a mechanism."""
 
-    Args:
-        query: what it is.
-        statistic: how it is computed: whole numbers.
-        shape: its shape, which follows from public sizes; of matrix noise the rows and columns of a block.
-        weight: w in `Moves` (√w in ℓ2), which divides the variance, or the Laplace scale.
-        unit: values are divided by it; where it is 1 they are counts, and the measurement is per unit.
-        type: of the values.
-    """
-
-    query: Query
-    statistic: Statistic
-    shape: Any
-    weight: Fraction | int = 1
-    unit: float = 1
-    type: type[np.floating[Any]] = np.float64
+    query: Query  # what it is
+    statistic: Statistic  # how it is computed: whole numbers
+    shape: Any  # which follows from public sizes; of matrix noise the rows and columns of a block
+    weight: Fraction | int = 1  # w in `Moves` (√w in ℓ2), which divides the variance, or the Laplace scale
+    unit: float = 1  # values are divided by it; where it is 1 they are counts, and the measurement is per unit
+    type: type[np.floating[Any]] = np.float64  # of the values
 
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """Statistics that one charge pays for together, and how far one replaced unit moves them: proved in docs/proofs."""
+    """Statistics that one charge pays for together, and how far one replaced unit moves them: proved in docs/proofs.
+
+    Noise is "independent" on every entry, Laplace under pure ε and Gaussian under (ε, δ). Under pure ε also "cube", the ℓ∞
+    mechanism on a vector; "knorm", one draw for several one-way tables whose sums are public; "matrix", matrix Laplace noise;
+    "signs", the same for rows of signs. "choice" lets the largest of several scores be named, and no score leaves: the values
+    are the places of the chosen ones.
+    """
 
     purpose: str
     parts: Sequence[Part]
     moves: Moves
     share: Fraction = WHOLE
-    noise: Noise = INDEPENDENT
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Which of the sets of a query were chosen, by place: no number leaves."""
-
-    query: Query
-    chosen: tuple[int, ...]
-    purpose: str
+    noise: Literal["independent", "cube", "knorm", "matrix", "signs", "choice"] = "independent"
+    weights: Sequence[Fraction] = ()  # of the coordinates of a matrix
+    rounds: int = 0  # how often a choice is made
 
 
 Asking = Generator[list[Ask], list[Measurement], T]  # of a part of a model that comes to a T
@@ -163,27 +126,16 @@ def paid_by(purpose: str, parts: Mapping[str, Fraction], asking: Asking[T]) -> A
 
 @dataclass(frozen=True)
 class Setting:
-    """All that a model is told before anything is measured: public.
+    """All that a model is told before anything is measured: public."""
 
-    Args:
-        n: the number of units, or a noisy one where it is secret.
-        p: of columns.
-        steps: what one of the units weighs in sums.
-        budget: the promise.
-        planned: what each purpose may spend.
-        public: streams for post-processing.
-        tick: hears how far the fit has come, from 0 to 1.
-        size_sd: the deviation of the noise on n.
-    """
-
-    n: int
-    p: int
-    steps: int
-    budget: Budget
-    planned: Mapping[str, Fraction]
-    public: Public
-    tick: Callable[[float], None] = lambda _: None
-    size_sd: float = 0.0
+    n: int  # the number of units, or a noisy one where it is secret
+    p: int  # of columns
+    steps: int  # what one of the units weighs in sums
+    budget: Budget  # the promise
+    planned: Mapping[str, Fraction]  # what each purpose may spend
+    public: Public  # streams for post-processing
+    tick: Callable[[float], None] = lambda _: None  # hears how far the fit has come, from 0 to 1
+    size_sd: float = 0.0  # the deviation of the noise on n
 
     @property
     def pure(self) -> bool:
@@ -214,27 +166,18 @@ class Setting:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far units are from a law: numbers that one replaced unit moves by 1/n at most.
+    """How far units are from a law: numbers that one replaced unit moves by 1/n at most."""
 
-    Args:
-        degrees: of the tables that `farthest` is the largest distance of.
-        farthest: the paper's measure.
-        misplaced: the share of units out of place, if there is such a thing.
-        columns: of a typical table, for it.
-        numbers: whether it covers distribution functions.
-        categorical: whether tables have all their cells, and not those of flags or products alone.
-        products: whether they are means of products of real numbers.
-        persons: of the draw that persons with events are compared with.
-    """
-
-    degrees: Sequence[int | str]
-    farthest: Statistic
-    misplaced: Statistic | None = None
-    columns: int = 2
-    numbers: bool = False
-    categorical: bool = True
-    products: bool = False
-    persons: int = 0
+    degrees: Sequence[
+        int | str
+    ]  # of the tables that `farthest` is the largest distance of; of persons, groups of tables
+    farthest: Statistic  # the paper's measure
+    misplaced: Statistic | None = None  # the share of units out of place, if there is such a thing
+    columns: int = 2  # of a typical table, for it
+    numbers: bool = False  # whether it covers distribution functions
+    categorical: bool = True  # whether tables have all their cells, and not those of flags or products alone
+    products: bool = False  # whether they are means of products of real numbers
+    persons: int = 0  # of the draw that persons with events are compared with
 
 
 class Law(Protocol):
@@ -271,6 +214,7 @@ class Model(Protocol):
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
         """Kernels that are asked for whatever the data is: an engine adds them up while it reads the table first."""
+        return ()
 
     def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
         """The planned part of the budget for each purpose, from public numbers."""
@@ -295,19 +239,13 @@ class _Units:
 
     def exact(self, statistic: Statistic, known: dict[Statistic, Exact[Any]]) -> Exact[Any]:
         """A statistic, sealed. What others are computed from is kept in `known`."""
-        found = []
+        kernel = statistic.function
         for own in statistic.of:
             if own not in known:
                 known[own] = self.exact(own, known)
-            found.append(known[own])
-        if len(found) == 1:
-            return found[0].map(statistic.function, *statistic.arguments)
+        found = [known[own] for own in statistic.of]
         if found:
-            return Exact.of(statistic.function, *found)
-        return self._counted(statistic)
-
-    def _counted(self, statistic: Statistic) -> Exact[Any]:
-        kernel = statistic.function
+            return found[0].map(kernel, *statistic.arguments) if len(found) == 1 else Exact.of(kernel, *found)
         if statistic.whole:
             return self._rows.whole(kernel)
         if not statistic.kept:
@@ -326,9 +264,8 @@ def run(
 
 def _setting(rows: Rows, gate: Gate, public: Public | None, tick: Any) -> Setting:
     planned = {name: charge.amount for name, charge in gate.planned.items()}
-    quiet = (lambda _: None) if tick is None else tick
     sd = rows.size_sd if isinstance(rows, Counted) else 0.0
-    return Setting(rows.n, rows.p, rows.steps, gate.budget, planned, public or _unseeded, quiet, sd)
+    return Setting(rows.n, rows.p, rows.steps, gate.budget, planned, public or _unseeded, tick or (lambda _: None), sd)
 
 
 def _unseeded(_: str) -> np.random.Generator:
@@ -348,41 +285,32 @@ def _answered(asks: Callable[[Setting], Asking[T]], units: _Units, told: Setting
     return result
 
 
-def _measured(ask: Ask, units: _Units, known: dict[Statistic, Exact[Any]], n: int, gate: Gate) -> list[Any]:
-    """Pass what is asked through the gate."""
-    first, noise = ask.parts[0], ask.noise
-    if noise.kind == "choice":
-        scores, sets = units.exact(first.statistic, known), first.query.sets
-        chosen = gate.choose(ask.purpose, scores, len(sets), noise.rounds, ask.moves)
-        return [Choice(first.query, chosen, ask.purpose)]
-    if noise.kind == "knorm":
-        tables, sizes = [units.exact(own.statistic, known) for own in ask.parts], [own.shape for own in ask.parts]
-        drawn = gate.knorm(ask.purpose, tables, sizes, ask.moves, ask.share)
-        return [_read(own, found, n, ask.purpose) for own, found in zip(ask.parts, drawn, strict=True)]
-    alone = noise.kind == "cube" or (noise.kind == "independent" and len(ask.parts) == 1 and first.weight == 1)
-    joint: Any = None
-    if noise.kind in ("matrix", "signs"):
-        joint = (gate.signs if noise.kind == "signs" else gate.matrix)(ask.purpose, ask.moves, noise.weights, ask.share)
-    elif not alone:
+def _measured(ask: Ask, units: _Units, known: dict[Statistic, Exact[Any]], n: int, gate: Gate) -> Iterator[Measurement]:
+    """Pass what is asked through the gate, one statistic after the other: strips of a matrix are large."""
+    parts, exact = ask.parts, (units.exact(own.statistic, known) for own in ask.parts)
+    found: Iterable[Measured]
+    if ask.noise == "choice":
+        chosen = gate.choose(ask.purpose, next(exact), len(parts[0].query.sets), ask.rounds, ask.moves)
+        yield Measurement(parts[0].query, np.array(chosen), 0.0, ask.noise, purpose=ask.purpose)
+        return
+    if ask.noise == "cube":
+        found = [gate.cube(ask.purpose, next(exact), ask.moves, parts[0].shape)]
+    elif ask.noise == "knorm":
+        found = gate.knorm(ask.purpose, list(exact), [own.shape for own in parts], ask.moves, ask.share)
+    elif ask.noise == "independent" and len(parts) == 1 and parts[0].weight == 1:
+        found = [gate.measure(ask.purpose, next(exact), parts[0].shape, ask.moves, ask.share)]
+    elif ask.noise == "independent":
         joint = gate.joint(ask.purpose, ask.moves, ask.share)
-    out = []
-    for own in ask.parts:
-        exact, shape = units.exact(own.statistic, known), own.shape
-        if noise.kind == "cube":
-            found = gate.cube(ask.purpose, exact, ask.moves, shape)
-        elif alone:
-            found = gate.measure(ask.purpose, exact, shape, ask.moves, ask.share)
-        else:
-            found = joint.add(exact, *shape) if noise.weights else joint.add(exact, shape, own.weight)
-        out.append(_read(own, found, n, ask.purpose))
-    return out
-
-
-def _read(own: Part, found: Measured, n: int, purpose: str) -> Measurement:
-    counts = own.unit == 1
-    values = found.values if counts else found.values / own.unit
-    sd, per = (found.sd, n) if counts else (found.sd / own.unit, 1)
-    return Measurement(own.query, np.asarray(values, dtype=own.type), sd, found.law, per, purpose)
+        found = (joint.add(value, own.shape, own.weight) for own, value in zip(parts, exact, strict=True))
+    else:
+        kind = gate.signs if ask.noise == "signs" else gate.matrix
+        matrix = kind(ask.purpose, ask.moves, ask.weights, ask.share)
+        found = (matrix.add(value, *own.shape) for own, value in zip(parts, exact, strict=True))
+    for own, measured in zip(parts, found, strict=True):
+        counts = own.unit == 1
+        values = measured.values if counts else measured.values / own.unit
+        sd, per = (measured.sd, n) if counts else (measured.sd / own.unit, 1)
+        yield Measurement(own.query, np.asarray(values, dtype=own.type), sd, measured.law, per, ask.purpose)
 
 
 def count_units(rows: Rows, gate: Gate) -> Measured:
@@ -404,11 +332,9 @@ def fit(model: Model, rows: Rows, gate: Gate, public: Public, further: Sequence[
             kept = () if found.measurements is None else found.measurements.found
             found = replace(found, measurements=Measurements(told.n, (*kept, *more)))
         progress.next()
-        return (
-            replace(found, certificate=_certificate(found.law, units, told, gate, further))
-            if model.certificate
-            else found
-        )
+        if not model.certificate:
+            return found
+        return replace(found, certificate=_certificate(found.law, units, told, gate, further))
 
 
 def planned(model: Model, n: int, p: int, budget: Budget, further: Sequence[Query] = ()) -> Mapping[str, Fraction]:

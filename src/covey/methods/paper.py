@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from math import ceil, isfinite, log, sqrt
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -37,7 +38,7 @@ from covey.core.tables.counts import Counts, integer_scores, integer_squares, jo
 from covey.core.tables.distance import covariance_loss
 from covey.errors import ParameterError, whole_number
 from covey.methods.records import Records
-from covey.privacy.budget import Budget, Charge, exact, split
+from covey.privacy.budget import Charge, exact, split
 from covey.privacy.gate import Exact, Gate, Moves
 
 STEPS = ("projection", "weights", "points")
@@ -81,16 +82,8 @@ def anonymous_parameters(k: int, p: int) -> tuple[int, float]:
     return min(int(log(k_root) / log(7 / alpha)), p), alpha
 
 
-@dataclass(frozen=True)
-class PrivateCentres:
-    """Output of Algorithm 4 before bootstrapping; all of it is ε-differentially private."""
-
-    cloud: WeightedPoints
-    directions: Floats
-
-
-def private_centres(records: Records, body: Body, par: PaperParameters, gate: Gate) -> PrivateCentres:
-    """Algorithm 4: damped noisy microaggregation (Theorems 5.12 and 5.13)."""
+def private_centres(records: Records, body: Body, par: PaperParameters, gate: Gate) -> tuple[WeightedPoints, Floats]:
+    """Algorithm 4 before bootstrapping: damped noisy microaggregation (Theorems 5.12 and 5.13); and its directions."""
     rows, n = records.rows, records.rows.n
     covering = LatticeCovering(par.t, par.alpha)
     P = quantise_directions(private_subspace(records, par, gate))
@@ -98,7 +91,7 @@ def private_centres(records: Records, body: Body, par: PaperParameters, gate: Ga
     w = noisy_sizes(F, covering.size, gate) / n
     y = noisy_damped_means(F, covering.size, par, records.radius, gate)
     cloud = WeightedPoints(project_weights(w), body.project(y * body.radius))
-    return PrivateCentres(cloud, np.ldexp(P, -DIRECTION_BITS))
+    return cloud, np.ldexp(P, -DIRECTION_BITS)
 
 
 def private_subspace(records: Records, par: PaperParameters, gate: Gate) -> Floats:
@@ -124,17 +117,13 @@ def _scaled(squares: Counts, radius: float) -> Floats:
     return np.asarray(joined(squares) / radius**2)
 
 
-def _sizes(blocks: BlockSums) -> Integers:
-    return blocks.sizes
-
-
 def _on_grid(blocks: BlockSums, b: float, step: float) -> Integers:
     return np.rint(damped_means(blocks, b) / step).astype(np.int64)
 
 
 def noisy_sizes(F: Exact[BlockSums], s: int, gate: Gate) -> Integers:
     """|F_j| + noise on all s cells. One replaced row moves the sizes by 2 in ℓ1."""
-    return gate.measure("weights", F.map(_sizes), s, Moves(l1=2)).values
+    return gate.measure("weights", F.map(attrgetter("sizes")), s, Moves(l1=2)).values
 
 
 def noisy_damped_means(F: Exact[BlockSums], s: int, par: PaperParameters, radius: float, gate: Gate) -> Floats:
@@ -152,22 +141,6 @@ def noisy_damped_means(F: Exact[BlockSums], s: int, par: PaperParameters, radius
     sensitivity = 2 * p * fineness + 2 * p * rounding
     on_grid = F.map(_on_grid, par.b, radius * step)
     return np.asarray(gate.measure("points", on_grid, (s, p), Moves(l1=sensitivity)).values * step)
-
-
-@dataclass(frozen=True)
-class Algorithm4:
-    """The paper's private method: which body, and which of the theorem's choices are replaced (see `paper_parameters`)."""
-
-    body: Body
-    options: Mapping[str, Any]
-
-    def parameters(self, n: int, budget: Budget) -> PaperParameters:
-        """All public choices for a table of n rows."""
-        return paper_parameters(n, self.body, budget.per_row, **self.options)
-
-    def fit(self, records: Records, par: PaperParameters, gate: Gate) -> WeightedPoints:
-        """Centres in K; the paper has no certificate."""
-        return private_centres(records, self.body, par, gate).cloud
 
 
 @dataclass(frozen=True)
@@ -196,11 +169,6 @@ class PaperParameters:
         The improved cost t + 1 is a theorem of ours: docs/proofs/projection.md.
         """
         return self.t + 1 if self.constants == "improved" else max(2 * self.t, 1)
-
-    @property
-    def projection_scale(self) -> float:
-        """c in A = c·Σxxᵀ."""
-        return float(self.charge("projection").amount / self.projection_cost)
 
     @property
     def shares(self) -> dict[str, Fraction]:
@@ -235,7 +203,8 @@ def paper_parameters(  # the symbols of Theorems 5.12 and 5.13
     constants: Literal["paper", "improved"] = "paper",
 ) -> PaperParameters:
     """Theorem 5.13's choices, with any of them replaced by a public value (Theorem 5.12 allows that)."""
-    check_options(body, kappa=kappa, t=t, alpha=alpha, b=b, shares=shares, constants=constants)
+    given = {"kappa": kappa, "t": t, "alpha": alpha, "b": b, "shares": shares, "constants": constants}
+    check_options(body, given)
     p = body.dimension
     if alpha is None:
         alpha = log(n) ** -0.25 if n > 2 else 1.0  # n ≤ 2 makes the formula exceed 1
@@ -268,17 +237,11 @@ def paper_parameters(  # the symbols of Theorems 5.12 and 5.13
     return parameters
 
 
-def check_options(  # the same symbols, less n and ε
-    body: Body | None,
-    *,
-    kappa: float = 1 / 3,
-    t: int | None = None,
-    alpha: float | None = None,
-    b: float | None = None,
-    shares: tuple[Any, Any, Any] | None = None,
-    constants: str = "paper",
-) -> None:
-    """Refuse what is wrong for a table of any size; arguments as for `paper_parameters`, body None for bits of any number."""
+def check_options(body: Body | None, options: Mapping[str, Any]) -> None:
+    """Refuse what is wrong for a table of any size; options as for `paper_parameters`, body None for bits of any number."""
+    given: dict[str, Any] = {"kappa": 1 / 3, "constants": "paper"} | dict(options)
+    kappa, constants, shares = given["kappa"], given["constants"], given.get("shares")
+    t, alpha, b = (given.get(name) for name in ("t", "alpha", "b"))
     if body is not None and (not isfinite(body.radius) or body.radius <= 0):
         raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
     if not 0 < exact(kappa, "kappa") < 1:

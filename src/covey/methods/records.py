@@ -83,16 +83,10 @@ def code_records(X: Array, body: Body, grid: RealGrid) -> ArrayRows:
     return ArrayRows(np.concatenate(parts))
 
 
-@dataclass(frozen=True)
-class Limit:
-    """A step on records of bits: of the ones in a declared set the first L stay, in the order of the declared columns."""
-
-    limits: tuple[tuple[tuple[int, ...], int], ...]
-
-    def __call__(self, batch: Batch) -> Batch:
-        """Trim the records that break a limit."""
-        out = np.array(dense(batch))
-        for columns, most in self.limits:
-            part = out[:, columns]
-            out[:, columns] = part * (np.cumsum(part, axis=1) <= most)
-        return csr_array(out) if is_sparse(batch) else out
+def trimmed(batch: Batch, limits: tuple[tuple[tuple[int, ...], int], ...]) -> Batch:
+    """Records of bits: of the ones in a declared set the first L stay, in the order of the declared columns."""
+    out = np.array(dense(batch))
+    for columns, most in limits:
+        part = out[:, columns]
+        out[:, columns] = part * (np.cumsum(part, axis=1) <= most)
+    return csr_array(out) if is_sparse(batch) else out

@@ -15,9 +15,8 @@ from covey.engines.rows import Rows
 from covey.entropy import SEEDED_MARK
 from covey.errors import ParameterError, whole_number
 from covey.html import card
-from covey.methods.groups import METHODS, Likeness, group_centres
+from covey.methods.anonymous import METHODS, MixedCoding, MixedLaw, group_centres
 from covey.methods.laws import PaperLaw, balanced
-from covey.methods.mixed import MixedCoding, MixedLaw
 from covey.methods.records import Records, boolean_records, plain_records
 from covey.reading import Form, Reader, read_bits, read_codes, read_reals
 from covey.release.contents import AnonymousRelease
@@ -89,8 +88,7 @@ class AnonymousSynthesizer(Synthesizer):
                 grouped, and averaged column by column.
         """
         mixed = None
-        likeness = None if weights is None and gram is None else Likeness(weights, gram)
-        if likeness is not None and self._mixed is not None:
+        if (weights is not None or gram is not None) and self._mixed is not None:
             raise ParameterError("weights and gram need an array, or a schema without numbers and dates.")
         if self._codec is not None:
             found = self._table_reader().prepared(X)
@@ -109,7 +107,8 @@ class AnonymousSynthesizer(Synthesizer):
                 f"group_size must not exceed the number of rows, {records.rows.n}, got {self.group_size}."
             )
         with blas_threads(processors()):
-            result = group_centres(records, self.body or Cube(records.rows.p), self.group_size, self.method, likeness)
+            body = self.body or Cube(records.rows.p)
+            result = group_centres(records, body, self.group_size, self.method, weights, gram)
         smallest = int(np.bincount(result.groups).min())
         if smallest < self.group_size:
             raise AssertionError(f"a group of {smallest} rows was formed; please report this.")

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -37,15 +38,14 @@ from covey.methods.learning import (
     learn,
     with_known_domains,
 )
-from covey.methods.model import SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
-from covey.methods.paper import Algorithm4, PaperParameters, check_options
+from covey.methods.model import CERTIFICATE_SHARE, SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
+from covey.methods.paper import PaperParameters, check_options, paper_parameters, private_centres
 from covey.methods.persons.law import PersonsLaw
 from covey.methods.persons.method import RegainPersons
 from covey.methods.persons.plan import few_persons
-from covey.methods.records import Limit, body_grid, boolean_records, code_records, real_records
-from covey.methods.regain.bits import RegainBits
+from covey.methods.records import body_grid, boolean_records, code_records, real_records, trimmed
+from covey.methods.regain.bits import RegainBits, declared_coding
 from covey.methods.regain.important import Important
-from covey.methods.regain.plan import CERTIFICATE_SHARE, declared_coding
 from covey.methods.regain.predict import (
     mostly_noise,
     predicted_error,
@@ -255,7 +255,7 @@ class PrivateSynthesizer(Synthesizer):
                     "method 'paper' takes no delta, schema, domain, at_most, noise or neighbours: it is pure ε-DP on K for a "
                     "replaced row."
                 )
-            check_options(self.body, **self._options)
+            check_options(self.body, self._options)
         elif self._options:
             given = ", ".join(self._options).replace("shares", "split")
             raise ParameterError(f"{given}: only method='paper' takes this.")
@@ -331,7 +331,8 @@ class PrivateSynthesizer(Synthesizer):
         if self._limits:
             if max(max(columns) for columns, _ in self._limits) >= p:
                 raise ParameterError(f"at_most names a column beyond the last one, {p - 1}.")
-            rows = Mapped(rows, Limit(tuple((tuple(columns), most) for columns, most in self._limits)))
+            kept = tuple((tuple(columns), most) for columns, most in self._limits)
+            rows = Mapped(rows, partial(trimmed, limits=kept))
         rows, method = counted(rows), self._regain(p)
         shares = planned(method, n, p, budget, self.further)
         gates.append(Gate(budget, shares, streams, self.noise, rows.steps))
@@ -374,8 +375,8 @@ class PrivateSynthesizer(Synthesizer):
             records = real_records(X, self.body)
         self._form, n = form, records.rows.n
         self.check(n)
-        method = Algorithm4(self.body or Cube(X.shape[1]), self._options)
-        par = method.parameters(n, self._budget)
+        body = self.body or Cube(X.shape[1])
+        par = paper_parameters(n, body, self._budget.per_row, **self._options)
         # Noise on a coordinate of a damped mean, in units where the coordinate of a Boolean record is 0 or 1.
         sd = par.means_noise * float(np.sqrt(2 * par.p))
         if sd > 0.5:
@@ -386,7 +387,8 @@ class PrivateSynthesizer(Synthesizer):
             )
         gate = Gate(self._budget, par.shares, self._next_streams())
         self.parameters = par
-        law = PaperLaw(method.fit(records, par, gate), self.body, form.dtype.kind in "biu", codes=False)
+        cloud, _ = private_centres(records, body, par, gate)
+        law = PaperLaw(cloud, self.body, form.dtype.kind in "biu", codes=False)
         self._finish(Fitted(law), [gate], n)
 
     def _finish(self, fitted: Fitted, gates: list[Gate], n: int, domains: Learned | None = None) -> None:

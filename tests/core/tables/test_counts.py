@@ -31,7 +31,7 @@ from covey.core.tables.counts import (
 )
 from covey.core.tables.distance import bit_distances, overlap_histogram
 from covey.engines.local import ArrayRows
-from covey.methods.records import Limit
+from covey.methods.records import trimmed
 
 
 def bits(seed, n, p):
@@ -224,8 +224,8 @@ def test_distances_of_sparse_rows_are_those_of_dense_ones(share):
 def test_declared_limits_are_kept_on_sparse_rows():
     X = sparse_bits(100, 40, 0.3)
     limits = [([3, 1, 2], 1), (list(range(10, 30)), 4)]
-    dense = Limit(limits)(X)
-    sparse = Limit(limits)(sp.csr_array(X))
+    dense = trimmed(X, limits)
+    sparse = trimmed(sp.csr_array(X), limits)
     assert (sparse.toarray() == dense).all()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from covey.core.tables.events import WEIGHT_STEPS, Histories, count_bins, position_starts, timed
 from covey.measure.query import Factor, Query
-from covey.methods.persons.measure import count_factor
+from covey.methods.persons.method import count_factor
 
 MOST = 6
 SIZES = (2, 3), (3, 2)

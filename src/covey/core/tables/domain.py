@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -19,6 +19,11 @@ class Domain:
 
     sizes: tuple[int, ...]
     ordered: tuple[bool, ...]
+
+    def only(self, attributes: Iterable[int]) -> Domain:
+        """The domain of some attributes."""
+        kept = list(attributes)
+        return Domain(tuple(self.sizes[a] for a in kept), tuple(self.ordered[a] for a in kept))
 
     @cached_property
     def counts(self) -> Integers:

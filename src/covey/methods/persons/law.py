@@ -29,21 +29,15 @@ COMPARED = (20_000, 100_000)  # persons of the draw that a certificate is about:
 
 @dataclass(frozen=True)
 class Reference:
-    """A public draw, counted in every table that a certificate compares.
+    """A public draw, counted in every table that a certificate compares."""
 
-    Args:
-        kinds: of queries: what each is about; the first is that of "events", in one cell of which everybody is.
-        kernels: that count them.
-        starts: where their tables begin.
-        drawn: the counts of the draw, in steps, one after the other.
-        n: persons of the draw.
-    """
-
-    kinds: tuple[str, ...]
-    kernels: tuple[Any, ...]
-    starts: tuple[Integers, ...]
-    drawn: Integers
-    n: int
+    kinds: tuple[
+        str, ...
+    ]  # of queries: what each is about; the first is that of "events", in one cell of which everybody is
+    kernels: tuple[Any, ...]  # that count them
+    starts: tuple[Integers, ...]  # where their tables begin
+    drawn: Integers  # the counts of the draw, in steps, one after the other
+    n: int  # persons of the draw
 
     @classmethod
     def of(cls, drawn: Histories, groups: Mapping[str, Sequence[Query]]) -> Reference:
@@ -89,18 +83,11 @@ def _counted(kernels: tuple[Any, ...], linked: Histories) -> Integers:
 
 @dataclass(frozen=True)
 class PersonsLaw:
-    """A law of persons with their events: sequences of cells, and what the cells of numbers are.
+    """A law of persons with their events: sequences of cells, and what the cells of numbers are."""
 
-    Args:
-        sequences: persons and events over categories and cells.
-        cells: of numbers, by attribute.
-        last: the largest code of the order column.
-        reference: a public draw, in the tables that a certificate compares.
-    """
-
-    sequences: SequenceLaw
-    cells: Mapping[int, Cells]
-    last: int = 0
+    sequences: SequenceLaw  # persons and events over categories and cells
+    cells: Mapping[int, Cells]  # of numbers, by attribute
+    last: int = 0  # the largest code of the order column
     reference: Reference | None = field(default=None, repr=False, compare=False)
 
     def draw(self, units: int, streams: Streams, mended: Callable[[int], None] = lambda _: None) -> Histories:

@@ -10,34 +10,30 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats, blas_threads
+from covey.core.arrays import Floats, Integers, blas_threads
 from covey.core.draw.events import SequenceLaw
 from covey.core.fit.events import EventModel, fit_events
 from covey.core.fit.shrinkage import denoise_histogram
 from covey.core.numbers.cells import comparison_edges
+from covey.core.numbers.grid import Attribute
 from covey.core.tables.domain import Domain, unmerge
 from covey.core.tables.events import count_bins
 from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Zeros
-from covey.measure.measurement import Measurements, joined
+from covey.measure.measurement import Measurement, Measurements, joined
 from covey.measure.query import Factor, Query
-from covey.methods.model import Asking, Fitted, Setting
-from covey.methods.persons.goal import make_goal
+from covey.methods.model import Ask, Asking, Fitted, Part, Setting, Statistic, entries
+from covey.methods.persons.goal import leave_places, make_goal, tilted
 from covey.methods.persons.law import COMPARED, PersonsLaw, Reference
-from covey.methods.persons.measure import (
-    AveragedCounts,
-    count_factor,
-    measure_counts,
-    measure_tables,
-)
-from covey.methods.persons.places import leave_places, tilted
-from covey.methods.persons.plan import PersonsPlan
-from covey.methods.regain.measure_tables import measure_one_way
+from covey.methods.persons.plan import PersonsPlan, Tables, table_moves, weights_of
+from covey.methods.regain.measure_tables import OneWayCounts, measure_one_way
 from covey.methods.regain.tables import OneWayModel, Prior, RegainTables
 from covey.privacy.budget import Budget
+from covey.privacy.gate import Moves
 from covey.table.description import Description
 from covey.table.zeros import across_zeros, structural_zeros
 
@@ -51,6 +47,7 @@ class RegainPersons:
     boxes: tuple[Boxes, Boxes] = (NO_BOXES, NO_BOXES)
     across: Boxes = NO_BOXES  # over the attributes of both tables, each with one of events
     prior: Prior | None = None
+    first_pass: tuple[Callable[[Any], Any], ...] = ()  # persons are in memory: nothing is added up while they are read
 
     @classmethod
     def of(cls, described: Description, certificate: Fraction) -> RegainPersons:
@@ -73,11 +70,6 @@ class RegainPersons:
     def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
         """The planned part of the budget for each purpose, from public numbers."""
         return self.plan.shares(n, budget, self.certificate)
-
-    @property
-    def first_pass(self) -> Sequence[Callable[[Any], Any]]:
-        """Persons are in memory: nothing is added up while they are read."""
-        return ()
 
     def ask(self, told: Setting) -> Asking[Fitted]:
         """A law of sequences."""
@@ -117,11 +109,10 @@ class RegainPersons:
                 groups: dict[str, list[Query]] = {"events": [counts.query]}
                 for measured in found:
                     groups.setdefault(measured.query.of, []).append(measured.query)
-                if seen.cells:
-                    edges = {j: comparison_edges(cells) for j, cells in sorted(seen.cells.items())}
-                    groups["numbers"] = [
-                        counted.query(j, Factor(own, np.arange(len(own) - 1))) for j, own in edges.items()
-                    ]
+                for j, cells in sorted(seen.cells.items()):
+                    edges = comparison_edges(cells)
+                    query = counted.query(j, Factor(edges, np.arange(len(edges) - 1)))
+                    groups.setdefault("numbers", []).append(query)
                 law = replace(law, reference=Reference.of(drawn, groups))
             return Fitted(law, kept)
 
@@ -136,10 +127,8 @@ class RegainPersons:
             if not boxes:
                 found.append(None)
                 continue
-            fine = Domain(tuple(seen.domain.sizes[j] for j in part), tuple(seen.domain.ordered[j] for j in part))
-            first = [seen.edges[j][:-1] for j in part]
-            merged = Domain(domain.sizes[: len(part)], domain.ordered[: len(part)])
-            own = boxes.on(fine, first).gathered([seen.maps[j] for j in part], merged)
+            merged, first = seen.bins.only(part), [seen.edges[j][:-1] for j in part]
+            own = boxes.on(seen.domain.only(part), first).gathered([seen.maps[j] for j in part], merged)
             rest = np.ones(domain.total - merged.total, dtype=bool)  # no box names the number of events
             found.append(Zeros(domain, tuple((names, np.append(mask, rest)) for names, mask in own.boxes)))
         return found[0], found[1]
@@ -151,6 +140,11 @@ def some_events(law: Floats) -> Floats:
     return np.asarray(
         rest / rest.sum() if rest.sum() > 0 else np.append(0.0, np.full(len(law) - 1, 1 / (len(law) - 1)))
     )
+
+
+def with_counts(persons: Domain, bins: int) -> Domain:
+    """Attributes of persons, and the number of events in so many bins."""
+    return Domain((*persons.sizes, bins), (*persons.ordered, True))
 
 
 @dataclass(frozen=True)
@@ -166,10 +160,8 @@ class Split:
     def of(cls, seen: OneWayModel, first: int, counts: Factor) -> Split:
         """From what one-way tables say."""
         parts = range(first), range(first, len(seen.maps))
-        sizes = [tuple(int(seen.maps[j].max()) + 1 for j in part) for part in parts]
-        ordered = [tuple(seen.domain.ordered[j] for j in part) for part in parts]
-        persons = Domain((*sizes[0], counts.size), (*ordered[0], True))
-        return cls(parts, persons, Domain(sizes[1], ordered[1]), (*seen.factors, counts))
+        persons = with_counts(seen.bins.only(parts[0]), counts.size)
+        return cls(parts, persons, seen.bins.only(parts[1]), (*seen.factors, counts))
 
     def block(self, a: int) -> slice:
         """Where the bins of a column are, among those of persons or of events."""
@@ -178,13 +170,9 @@ class Split:
 
     def law(self, models: list[EventModel], seen: OneWayModel, counts: Floats) -> SequenceLaw:
         """Models over cells, from models over bins."""
-        fine = [
-            Domain(tuple(seen.domain.sizes[j] for j in part), tuple(seen.domain.ordered[j] for j in part))
-            for part in self.parts
-        ]
-        size = len(count_bins(len(counts) - 1))
-        whole = Domain((*fine[0].sizes, size), (*fine[0].ordered, True))
-        return SequenceLaw([self._fine(own, seen) for own in models], whole, fine[1], counts)
+        persons, events = (seen.domain.only(part) for part in self.parts)
+        whole = with_counts(persons, len(count_bins(len(counts) - 1)))
+        return SequenceLaw([self._fine(own, seen) for own in models], whole, events, counts)
 
     def _fine(self, own: EventModel, seen: OneWayModel) -> EventModel:
         equal = np.full(len(own.persons), 1 / len(own.persons))
@@ -193,7 +181,67 @@ class Split:
         weights = having @ own.first
         shares = [[seen.shares[j] for j in part] for part in self.parts]
         maps = [[seen.maps[j] for j in part] for part in self.parts]
-        merged = Domain(self.persons.sizes[:-1], self.persons.ordered[:-1])
-        persons = unmerge(own.persons[:, : last.start], equal, shares[0], maps[0], merged)
+        persons = unmerge(own.persons[:, : last.start], equal, shares[0], maps[0], seen.bins.only(self.parts[0]))
         events = unmerge(own.events, weights / max(weights.sum(), 1e-12), shares[1], maps[1], self.events)
         return replace(own, persons=np.hstack([persons, own.persons[:, last]]), events=events)
+
+
+ONE_PERSON = Moves.histograms(1)  # a person adds a vector of non-negative numbers that sum to 1 at most
+
+
+def measure_counts(told: Setting, most: int) -> Asking[Measurement]:
+    """How many persons have 0, 1, …, `most` events, a column beside the others; spends "events"."""
+    query = Query([(told.p,)], {told.p: Factor.plain(most + 1)}, of="person", total=False)
+    (found,) = yield [Ask("events", [Part(query, Statistic.tables(query), most + 1)], ONE_PERSON)]
+    return found
+
+
+@dataclass(frozen=True)
+class AveragedCounts(OneWayCounts):
+    """One-way counts of codes: of n persons, then of events averaged by person.
+
+    `having` is the number of persons with events, as the noisy counts say.
+    """
+
+    persons: tuple[Attribute, ...] = ()
+    events: tuple[Attribute, ...] = ()
+    having: float = 0.0
+
+    def query(self, j: int, factor: Factor) -> Query:
+        """A person's own code, or the average of their events."""
+        return Query([(j,)], {j: factor}, of="person" if j < len(self.persons) else "event", total=False)
+
+    def codes(self, j: int) -> Statistic:
+        """Counts of every code of an attribute, in steps."""
+        return Statistic.tables(self.query(j, Factor.plain((*self.persons, *self.events)[j].size)))
+
+    def ranges(self, edges: dict[int, Integers]) -> dict[int, Statistic]:
+        """Counts between edges, for several attributes, in steps."""
+        return {j: Statistic.tables(self.query(j, Factor(own, np.arange(len(own) - 1)))) for j, own in edges.items()}
+
+    def total(self, j: int) -> int:
+        """Persons, or those among them who have events."""
+        return self.n if j < len(self.persons) else max(1, round(self.having))
+
+
+def measure_tables(tables: Tables, factors: Sequence[Factor]) -> Asking[list[Measurement]]:
+    """All tables of two attributes in one mechanism, those of a kind and a weight together; spends "tables"."""
+    parts = []
+    for (kind, weight), sets in tables.items():
+        query = Query(sets, dict(enumerate(factors)), of=kind, total=False)
+        exact, starts = Statistic.tables(query), query.starts
+        for k, columns in enumerate(sets):
+            own, shape = exact.map(entries, slice(*starts[k : k + 2])), query.shape(columns)
+            parts.append(Part(query, own.map(np.reshape, shape), shape, weight))
+    measured = yield [Ask("tables", parts, table_moves(weights_of(tables)))]
+    found = []
+    for _, same in groupby(measured, lambda own: id(own.query)):
+        parted = list(same)
+        found.append(replace(parted[-1], values=np.concatenate([m.values.ravel() for m in parted])))
+    return found
+
+
+def count_factor(most: int) -> Factor:
+    """The number of events, up to so many, in bins."""
+    numbers = np.arange(most + 1)
+    return Factor(np.arange(most + 2), np.searchsorted(count_bins(most), numbers, side="right") - 1)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from covey.core.draw.events import NOT_TIMED
 from covey.core.numbers.grid import Attribute, NumberGrid
-from covey.core.tables.events import Timing, count_bins
+from covey.core.tables.events import Timing
 from covey.measure.query import Columns
+from covey.methods.model import CERTIFICATE_SHARE
 from covey.methods.regain.important import NOTHING, Important
-from covey.methods.regain.plan import CERTIFICATE_SHARE
 from covey.methods.regain.plan_tables import TablePlan
 from covey.privacy.budget import Budget, shown
 from covey.privacy.certificate import WORDS
@@ -90,10 +89,6 @@ class PersonsPlan:
         shares = {"events": rest * counts, "histograms": first, "tables": rest - rest * counts - first}
         return {name: share for name, share in shares.items() if share} | {"certificate": certificate}
 
-    def crossed(self, n: int, budget: Budget) -> bool:
-        """Whether steps from one attribute to another are measured as well."""
-        return n * strength(budget) >= CROSSED
-
     def tables(self, n: int, budget: Budget) -> Tables:
         """Which columns together: those of persons, of events, and the number of events last; none of a single category."""
         one, across = Fraction(1), ACROSS[budget.pure]
@@ -110,7 +105,7 @@ class PersonsPlan:
         if place is not None:  # how it goes with the number of events is known; its classes are few
             found["event", one] = [(min(a, place), max(a, place)) for a in its]
         if self.most > 1:
-            cross = self.crossed(n, budget)
+            cross = n * strength(budget) >= CROSSED  # whether steps from one attribute to another are measured as well
             if self.ordered:
                 found["step", links] = [(a, b) for a in its for b in its if cross or a == b]
             found["two", links] = [(a, b) for a in its for b in its if (cross and a < b) or a == b]
@@ -139,11 +134,6 @@ class PersonsPlan:
     def bin_mass(self, n: int, budget: Budget) -> float:
         """Mass of a bin of an ordered attribute: so many deviations of the noise, within reason."""
         return float(np.clip(MASS * self.table_sd(n, budget) / n, 1 / MOST_BINS, 1 / LEAST_BINS))
-
-    @property
-    def count_size(self) -> int:
-        """How many bins the number of events has."""
-        return len(count_bins(self.most))
 
 
 def weights_of(tables: Tables) -> list[Fraction]:
@@ -181,26 +171,15 @@ def few_persons(n: int, budget: Budget) -> str:
 
 @dataclass(frozen=True)
 class PersonsPrediction:
-    """Which tables would be measured, and how noisy.
-
-    Args:
-        tables: how many, by kind.
-        noise: of an entry of a table, as a share of the persons.
-        unlinked: of a table of one event, if events were released alone with the same budget.
-        warning: advice where links would be noise.
-    """
+    """Which tables would be measured, and how noisy."""
 
     persons: int
     epsilon: float
     delta: float
-    tables: dict[str, int]
-    noise: float
-    unlinked: float
-    warning: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+    tables: dict[str, int]  # how many, by kind
+    noise: float  # of an entry of a table, as a share of the persons
+    unlinked: float  # of a table of one event, if events were released alone with the same budget
+    warning: str  # advice where links would be noise
 
     @property
     def words(self) -> list[str]:

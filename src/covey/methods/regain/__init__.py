@@ -6,7 +6,7 @@ the covariance is lost:
 
     moments → noise → shrinkage → weighted centres in K → certificate → (per sample) bootstrapping → balanced rounding
 
-`plan` fixes every choice from public numbers, `measure` is all that sees records (through the gate), `bits` (flags) and `tables`
-(categories and numbers, with `plan_tables` and `measure_tables`) put them together. Why each step is private: docs/proofs/; what
-was tried: docs/decisions/.
+A plan fixes every choice from public numbers, `measure_…` functions are all that is asked of records (through the gate): in
+`bits` (flags), `tables` (categories and numbers, with `plan_tables`, `measure_tables` and `important`) and `reals` (bodies). Why
+each step is private: docs/proofs/; what was tried: docs/decisions/.
 """

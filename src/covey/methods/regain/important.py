@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb, sqrt
-from typing import cast
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from covey.core.tables.crosstabs import centred_counts
 from covey.core.tables.domain import Domain
 from covey.measure.measurement import Measurement
 from covey.measure.query import Query
-from covey.methods.model import Ask, Asking, Choice, Noise, Part, Setting, Statistic, entries
+from covey.methods.model import Ask, Asking, Part, Setting, Statistic, entries
 from covey.methods.regain.measure_tables import Tables
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
@@ -225,14 +224,12 @@ def find_triples(
     offset = np.rint(chance * tables.steps).astype(np.int64)
     counts = Statistic.sum(query.kernel(), kept=True).map(part)
     scores = Part(query, counts.map(deviations, expected, starts).map(np.subtract, offset), len(candidates))
-    found = yield [
-        Ask("choosing triples", [scores], Moves(score=2, added=Moves(score=1)), noise=Noise("choice", rounds=count))
-    ]
-    (choice,) = cast("list[Choice]", found)
-    cells = [slice(*starts[place : place + 2]) for place in choice.chosen]
+    moves = Moves(score=2, added=Moves(score=1))
+    (choice,) = yield [Ask("choosing triples", [scores], moves, noise="choice", rounds=count)]
+    cells = [slice(*starts[place : place + 2]) for place in choice.values]
     parts = [Part(query, counts.map(entries, own), own.stop - own.start) for own in cells]
     measured = yield [Ask("triples", parts, moves_of(len(parts)))]
-    every, names, goals = [candidates[place] for place in choice.chosen], [], []
+    every, names, goals = [candidates[place] for place in choice.values], [], []
     for triple, own, noisy in zip(every, cells, measured, strict=True):
         shape = tuple(sizes[x] for x in triple)
         before = model[own].reshape(shape)

@@ -55,7 +55,7 @@ from covey.core.tables.domain import Domain
 from covey.engines.rows import Then
 from covey.measure.measurement import NOTHING, Measurement
 from covey.measure.query import Every, Factor, Mixture, Query, ToBins
-from covey.methods.model import KNORM, Ask, Asking, Noise, Part, Setting, Statistic, entries, together
+from covey.methods.model import Ask, Asking, Part, Setting, Statistic, entries, together
 from covey.privacy.gate import WHOLE, Moves
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def measure_one_way(counts: OneWayCounts, plan: TablePlan, told: Setting) -> Ask
         if draw.joint:
             every = {j: Factor.plain(plan.attributes[j].size) for j in draw.attributes}
             tables = [Part(counts.query(j, one), counts.codes(j), one.size) for j, one in every.items()]
-            asks.append(Ask("histograms", tables, ONE_ROW, draw.part, noise=KNORM))
+            asks.append(Ask("histograms", tables, ONE_ROW, draw.part, noise="knorm"))
             places += [(j, False) for j in draw.attributes]
     for j, a in enumerate(plan.attributes):
         if isinstance(a, NumberGrid) or j not in parts:
@@ -299,9 +299,8 @@ def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw) -> Asking[
         return Measurement(query, np.zeros(0), 0.0, NOTHING, tables.n, "pairs")
     exact = tables.pairs(maps)
     if law.family == "matrix":
-        own, noise = exact.map(contrasts, d), Noise("matrix", contrast_weights(d))
-        part = Part(query, own, (slice(None), slice(None)))
-        (found,) = yield [Ask("pairs", [part], pair_moves(d), noise=noise)]
+        part = Part(query, exact.map(contrasts, d), (slice(None), slice(None)))
+        (found,) = yield [Ask("pairs", [part], pair_moves(d), noise="matrix", weights=contrast_weights(d))]
         values = d.off_blocks(from_contrasts(found.values, d))
     else:
         gaussian = law.family != "laplace"
@@ -364,7 +363,7 @@ def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, told:
     exact, query = tables.pairs(maps).map(rank_matrix, ranks), Query(Every(p, 2), {}, "product", of="rank")
     if told.pure and matrix_is_better(p):
         part = Part(query, exact, (slice(None), slice(None)))
-        (found,) = yield [Ask("ranks", [part], rank_moves(p), noise=Noise("matrix", [WHOLE] * p))]
+        (found,) = yield [Ask("ranks", [part], rank_moves(p), noise="matrix", weights=[WHOLE] * p)]
         return replace(found, values=found.values[above])
     part = Part(query, exact.map(entries, *above), len(above[0]))
     (found,) = yield [Ask("ranks", [part], rank_moves(p))]

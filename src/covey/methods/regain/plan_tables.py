@@ -16,9 +16,9 @@ from covey.core.noise.integers import grouped, knorm_deviations
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.numbers.grid import BRANCHING, Attribute, Category, NumberGrid, grids
 from covey.core.tables.domain import Domain
+from covey.methods.model import CERTIFICATE_SHARE
 from covey.methods.regain.important import AGAIN, NOTHING, ONE_WAY, Important, triple_shares
 from covey.methods.regain.measure_tables import pair_moves
-from covey.methods.regain.plan import CERTIFICATE_SHARE
 from covey.privacy.budget import Budget, exact
 from covey.privacy.gate import Moves
 

@@ -11,8 +11,8 @@ is left. The edge of the noise and the number of bins are public (docs/known-lim
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import e, sqrt
 from typing import Any
@@ -28,8 +28,9 @@ from covey.core.numbers.cells import CELLS
 from covey.core.numbers.grid import Attribute, Category, NumberGrid
 from covey.core.tables.domain import Domain
 from covey.errors import ParameterError, whole_number
+from covey.methods.model import CERTIFICATE_SHARE
+from covey.methods.regain.bits import expected_pair_noise, plan_bits
 from covey.methods.regain.important import NOTHING, Important, noise_of
-from covey.methods.regain.plan import CERTIFICATE_SHARE, expected_pair_noise, plan_bits
 from covey.methods.regain.plan_tables import TablePlan, coarse, histogram_share, most_bins, pair_law
 from covey.methods.regain.tables import CENTRES
 from covey.privacy.budget import Budget, budget_for, check_delta
@@ -48,6 +49,10 @@ CHANCE = 0.2  # of √(cells/n): what drawing rows adds
 STARTING = 2.0  # seconds before anything is read: Python and its libraries
 NO_ROOM = "this machine has too little memory: a release would be refused, and nothing charged"
 BLIND = 0.5  # error of a share that is guessed blindly, as far as it can be off on average
+LIBRARIES = 220 << 20  # Python and its libraries, once a table is read and a report written
+PART = 1 << 18  # rows that are held at once, while they are read or drawn: longer tables come in parts
+KEPT = 1 << 28  # bytes of encoded rows that are kept; a byte holds eight flags, a code takes two
+FLAG, CODE = 30, 60  # bytes of a cell of a part, as code, as value and as the report counts it
 
 
 @dataclass(frozen=True)
@@ -67,20 +72,8 @@ class Prediction:
     @property
     def sentence(self) -> str:
         """The yardstick: what certificates bound and evaluations find."""
-        return (
-            f"in an average two-column table about {100 * self.misplaced:.2g}% of the rows would have to move to match the real "
-            "one"
-        )
-
-    def described(self, attributes: Sequence[Attribute], n: int, budget: Budget) -> Prediction:
-        """The same with what follows from the attributes: memory, with a warning where it is refused, and small groups."""
-        needed, kept = release_memory(attributes, n, budget), tuple(w for w in self.warnings if w != NO_ROOM)
-        return replace(
-            self,
-            memory_gib=needed / 2**30,
-            warnings=kept + (NO_ROOM,) * (needed > allowed_memory()),
-            groups=small_groups(attributes, n, budget),
-        )
+        out = f"{100 * self.misplaced:.2g}%"
+        return f"in an average two-column table about {out} of the rows would have to move to match the real one"
 
     def as_dict(self) -> dict[str, Any]:
         """For a JSON answer."""
@@ -103,30 +96,65 @@ def predict(  # the public numbers of a release, and what is promised
     epsilon: Fraction | None,
     delta: Fraction,
     target_error: Fraction | None = None,
-    rows_per_person: Unit = 1,
+    unit: Unit = 1,
     neighbours: Neighbours = REPLACE,
+    attributes: Sequence[Attribute] = (),
+    labels: bool = False,
 ) -> Prediction:
     """Predicted average total variation, time and memory; with a target error instead of ε, the ε that should reach it.
 
     n counts rows, or where the promise is to persons with "all" rows these persons. Time and memory are then those of as many
-    rows: how many there are is not public.
+    rows: how many there are is not public. Memory and small groups follow from the attributes; without any, sizes are those of
+    categories. `labels` says that labels are learned.
     """
-    n = whole_number(n, "persons" if rows_per_person == ALL_ROWS else "rows", 1)
+    n = whole_number(n, "persons" if unit == ALL_ROWS else "rows", 1)
     check_delta(delta, n)
+
+    def misplaced(epsilon: float | Fraction) -> float:
+        return predicted_misplaced(sizes, n, budget_for(epsilon, delta, unit, neighbours=neighbours))
+
     if epsilon is None:
-        epsilon = solve_epsilon(sizes, n, delta, target_error, rows_per_person, neighbours)
-    budget = budget_for(epsilon, delta, rows_per_person, neighbours=neighbours)
-    error, misplaced = predicted_error(sizes, n, budget), predicted_misplaced(sizes, n, budget)
-    stages = expected_seconds(sizes, n)
-    warnings = []
+        least = 1e-6 if unit == ALL_ROWS else 1e-6 * unit
+        epsilon = solve_epsilon(misplaced, target_error, least, f"{n} {'persons' if unit == ALL_ROWS else 'rows'}")
+    budget = budget_for(epsilon, delta, unit, neighbours=neighbours)
+    error, stages = predicted_error(sizes, n, budget), expected_seconds(sizes, n)
+    kinds = attributes or [Category(size) for size in sizes]
+    own = budget_for(epsilon, delta, unit, labels=labels, neighbours=neighbours)
+    needed, warnings = release_memory(kinds, n, own), []
     if mostly_noise(error):
         warnings.append(f"the result will be mostly noise; {remedies(sizes, n, budget)}")
     if epsilon > 10:
         warnings.append("an epsilon above 10 is a weak guarantee")
-    found = Prediction(
-        float(epsilon), float(delta), error, misplaced, sum(stages.values()), stages, 0.0, tuple(warnings)
+    if needed > allowed_memory():
+        warnings.append(NO_ROOM)
+    return Prediction(
+        float(epsilon),
+        float(delta),
+        error,
+        misplaced(epsilon),
+        sum(stages.values()),
+        stages,
+        needed / 2**30,
+        tuple(warnings),
+        small_groups(kinds, n, own),
     )
-    return found.described([Category(size) for size in sizes], n, budget)
+
+
+def solve_epsilon(misplaced: Callable[[float], float], target: Fraction | None, least: float, counted: str) -> Fraction:
+    """The smallest ε, to two digits, for which at most this share of rows is predicted to be out of place."""
+    if target is None or not 0 < target < Fraction(1, 2):
+        raise ParameterError(f"target-error must lie between 0 and 0.5, got {target}.")
+    low, high = least, 1e6
+    if misplaced(high) > target:
+        raise ParameterError(
+            f"with {counted} no epsilon is predicted to reach an average total variation distance of {float(target):g}: "
+            "sampling alone costs more. Ask for a larger target error."
+        )
+    for _ in range(80):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if misplaced(middle) > target else (low, middle)
+    digits = int(np.ceil(-np.log10(high))) + 1
+    return Fraction(int(np.ceil(high * 10.0**digits))) / Fraction(10) ** digits
 
 
 def expected_seconds(sizes: Sequence[int], n: int) -> dict[str, float]:
@@ -264,40 +292,6 @@ def pair_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
     share = Fraction(1 - histogram_share(n, domain, budget))
     law = pair_law(coarse(domain), budget.part(max(share, Fraction(1, 10))))
     return law.sd / n if law.family != "none" else BLIND / LEFT_AFTER_DENOISING
-
-
-def solve_epsilon(
-    sizes: Sequence[int],
-    n: int,
-    delta: Fraction,
-    target: Fraction | None,
-    rows_per_person: Unit = 1,
-    neighbours: Neighbours = REPLACE,
-) -> Fraction:
-    """The smallest ε, to two digits, for which at most this share of rows is predicted to be out of place."""
-    if target is None or not 0 < target < Fraction(1, 2):
-        raise ParameterError(f"target-error must lie between 0 and 0.5, got {target}.")
-    low, high = 1e-6 if rows_per_person == ALL_ROWS else 1e-6 * rows_per_person, 1e6
-    counted = "persons" if rows_per_person == ALL_ROWS else "rows"
-    if predicted_misplaced(sizes, n, budget_for(high, delta, rows_per_person, neighbours=neighbours)) > target:
-        raise ParameterError(
-            f"with {n} {counted} no epsilon is predicted to reach an average total variation distance of {float(target):g}: "
-            "sampling alone costs more. Ask for a larger target error."
-        )
-    for _ in range(80):
-        middle = float(np.sqrt(low * high))
-        if predicted_misplaced(sizes, n, budget_for(middle, delta, rows_per_person, neighbours=neighbours)) > target:
-            low = middle
-        else:
-            high = middle
-    digits = int(np.ceil(-np.log10(high))) + 1
-    return Fraction(int(np.ceil(high * 10.0**digits))) / Fraction(10) ** digits
-
-
-LIBRARIES = 220 << 20  # Python and its libraries, once a table is read and a report written
-PART = 1 << 18  # rows that are held at once, while they are read or drawn: longer tables come in parts
-KEPT = 1 << 28  # bytes of encoded rows that are kept; a byte holds eight flags, a code takes two
-FLAG, CODE = 30, 60  # bytes of a cell of a part, as code, as value and as the report counts it
 
 
 def refuse_too_large(attributes: Sequence[Attribute], n: int, budget: Budget) -> None:

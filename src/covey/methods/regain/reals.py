@@ -6,7 +6,7 @@ Why each is private: docs/proofs/bodies.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers, blas_threads
+from covey.core.arrays import Array, Floats, blas_threads
 from covey.core.fit.reals import RealTarget, copula, fit_points, margin_points, normal_margins, shrink
 from covey.core.noise.integers import CLAMP
 from covey.core.numbers.grid import BRANCHING, Measure, NumberGrid
@@ -39,19 +39,16 @@ from covey.measure.measurement import Measurement
 from covey.measure.query import Every, Factor, Query
 from covey.methods.laws import BodyLaw
 from covey.methods.model import (
-    CUBE,
-    INDEPENDENT,
     Ask,
     Asking,
     Fitted,
-    Noise,
     Part,
     Setting,
     Statistic,
     entries,
     with_certificate,
 )
-from covey.methods.regain.measure import in_ball, in_cone
+from covey.methods.regain.bits import in_ball, in_cone
 from covey.methods.regain.measure_tables import ONE_ROW
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Moves
@@ -79,17 +76,13 @@ POINTS = 4096  # of K, equally weighted: rows are drawn from these
 
 @dataclass(frozen=True)
 class RealPlan:
-    """Public choices: functions of n, p and the budget alone.
+    """Public choices: functions of n, p and the budget alone."""
 
-    Args:
-        mechanism: "full" (margins, then moments in their scale), "box" (moments in the box's own scale), "margins" or "means".
-        shares: of the budget, by purpose.
-        rounds: how often a margin is counted: a tree of so many levels.
-    """
-
-    mechanism: str
-    shares: dict[str, Fraction]
-    rounds: int = 0
+    mechanism: (
+        str  # "full" (margins, then moments in their scale), "box" (in the box's own scale), "margins" or "means"
+    )
+    shares: dict[str, Fraction]  # of the budget, by purpose
+    rounds: int = 0  # how often a margin is counted: a tree of so many levels
 
     @property
     def grid(self) -> NumberGrid:
@@ -170,25 +163,18 @@ CENTRE = 1 << (CODE_BITS - 1)  # the middle of a column
 CLEAR = 2.5  # deviations of noise above which rows beyond a radius are believed
 LOST = 0.25  # weight of variance beyond the radius: the fit gives most of it back, through the margins
 LARGE_NOISE = 0.05  # what pairs may lose to noise: below it tails are not worth cutting
-UNSURE = (
-    0.4  # of a covariance, in Frobenius norm: with more noise points would follow the noise to the ends of the body
-)
+# Of a covariance, in Frobenius norm: with more noise points would follow the noise to the ends of the body.
+UNSURE = 0.4
 LEAST_SD = 0.01  # of the box: a spread that is measured is never taken for less
 
 
 # Measurements.
 
 
-@dataclass(frozen=True)
-class Coarser:
-    """A step on records: codes on a grid of so many steps, of which the first and the last are for the bounds themselves."""
-
-    size: int
-
-    def __call__(self, codes: Array) -> Array:
-        """Coarser codes of a batch, each from its own code alone."""
-        inner = 1 + ((codes.astype(np.int64) * (self.size - 2)) >> CODE_BITS)
-        return np.where(codes == 0, 0, np.where(codes == STEPS - 1, self.size - 1, inner))
+def coarser(codes: Array, size: int) -> Array:
+    """Codes on a grid of so many steps, each from its own code alone; the first and the last are for the bounds themselves."""
+    inner = 1 + ((codes.astype(np.int64) * (size - 2)) >> CODE_BITS)
+    return np.where(codes == 0, 0, np.where(codes == STEPS - 1, size - 1, inner))
 
 
 def measure_margins(told: Setting, plan: RealPlan, public: np.random.Generator) -> Asking[list[Measure]]:
@@ -202,7 +188,8 @@ def measure_margins(told: Setting, plan: RealPlan, public: np.random.Generator) 
     law = ""
     for turn in range(grid.rounds):
         edges = tuple(tree.edges for tree in trees)
-        counts = Statistic.sum(partial(range_counts, columns=tuple(range(p)), edges=edges), Coarser(grid.size))
+        kernel = partial(range_counts, columns=tuple(range(p)), edges=edges)
+        counts = Statistic.sum(kernel, partial(coarser, size=grid.size))
         asks = []
         for i, own in enumerate(edges):
             query = Query([(i,)], {i: Factor(own, np.arange(len(own) - 1))})
@@ -250,11 +237,11 @@ def measure_moments(told: Setting, spread: Spread) -> Asking[tuple[Measurement, 
     if told.pure:
         a = constant_coordinate(R2)
         parts = [
-            Part(single, first.map(_as_row), (slice(0, 1), slice(1, p + 1))),
+            Part(single, first.map(entries, None), (slice(0, 1), slice(1, p + 1))),
             Part(pairs, second, (slice(1, p + 1), slice(1, p + 1))),
         ]
-        noise = Noise("matrix", [Fraction(1, a), *[WHOLE] * p])
-        mean, pair = yield [Ask("moments", parts, in_cone(Fraction(R2 + a * a)), noise=noise)]
+        weights = [Fraction(1, a), *[WHOLE] * p]
+        mean, pair = yield [Ask("moments", parts, in_cone(Fraction(R2 + a * a)), noise="matrix", weights=weights)]
         mean = replace(mean, values=mean.values[0], sd=mean.sd / a)
         values = pair.values
     else:
@@ -277,100 +264,94 @@ def measure_scales(told: Setting) -> Asking[tuple[Floats, Floats, float]]:
     n, p = told.n, told.p
     own = Part(Query(Every(2 * p, 1), {}, "product"), Statistic.sum(scale_sums).map(part), 2 * p, unit=n * UNIT)
     moves = Moves(linf=UNIT, l2_squared=2 * p * UNIT**2, added=Moves(linf=UNIT, l2_squared=2 * p * UNIT**2))
-    (found,) = yield [Ask("means", [own], moves, noise=CUBE if told.pure else INDEPENDENT)]
+    (found,) = yield [Ask("means", [own], moves, noise="cube" if told.pure else "independent")]
     half = 0.5 / UNIT  # what cutting off takes, on average
     mean, square = np.split(found.values + half, 2)
     return np.asarray(mean), np.asarray(square), float(found.sd)
-
-
-def _as_row(vector: Integers) -> Integers:
-    return vector[None]
 
 
 # The fit.
 
 
 @dataclass(frozen=True)
-class RealFit:
-    """What the fit of one table needs besides measurements: body and grid, plan, and what the driver says."""
+class RegainBody:
+    """`regain` for real rows in a body, given as codes on its public grid."""
 
+    certificate: Fraction
     body: Body
     grid: RealGrid
-    plan: RealPlan
-    told: Setting
+    rounded: bool = False  # whether rows of a product of simplices are categories
+    first_pass: tuple[Callable[[Array], Any], ...] = ()  # arrays are in memory: nothing is added up while they are read
 
-    def inside(self, scaled: Floats) -> Floats:
+    def plan(self, n: int, p: int, budget: Budget) -> RealPlan:
+        """All public choices."""
+        return plan_reals(n, p, budget.part(1 - self.certificate))
+
+    def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
+        """The plan's shares, and the certificate's."""
+        return with_certificate(self.plan(n, p, budget).shares, self.certificate)
+
+    def ask(self, told: Setting) -> Asking[Fitted]:
+        """Private points of K, equally weighted."""
+        plan, p, public = self.plan(told.n, told.p, told.budget), told.p, told.public("fit")
+        with blas_threads(1):
+            if plan.mechanism == "means":
+                scaled = yield from _means_alone(told, public)
+            elif plan.mechanism == "box":
+                box = Spread(np.full(p, CENTRE), np.full(p, CENTRE), p * UNIT**2)
+                scaled = self._moments_in_box(box, (yield from measure_moments(told, box)), told, public)
+            else:
+                measures = yield from measure_margins(told, plan, told.public("shapes"))
+                live, lower, width = self.grid.live, self.grid.lower, self.grid.width
+                each = zip(measures, live, strict=True)
+                margins = np.stack([margin_points(m, lower[j], width[j], POINTS) for m, j in each], axis=1)
+                told.tick(0.2)
+                if plan.mechanism == "margins":
+                    scaled = copula(POINTS, np.eye(p), margins, public)
+                else:
+                    doubt = count_noise(p * plan.rounds, told.allowance("margins")) / told.n
+                    scaled = yield from self._moments_in_scale(told, margins, doubt, public)
+            points = self.body.project(self.grid.points(np.clip(scaled, 0.0, 1.0)))
+            cloud = WeightedPoints(np.full(len(points), 1 / len(points)), points)
+            return Fitted(BodyLaw(cloud, self.body, self.grid, self.rounded))
+
+    def _inside(self, scaled: Floats) -> Floats:
         """The nearest points of K, between 0 and 1."""
         points = self.body.project(self.grid.points(np.clip(scaled, 0.0, 1.0)))
         return np.clip(self.grid.scaled(points), 0.0, 1.0)
 
+    def _moments_in_scale(
+        self, told: Setting, margins: Floats, doubt: float, public: np.random.Generator
+    ) -> Asking[Floats]:
+        """Moments of rows in the centre and the spread of private margins, of which noise may hide a mass of `doubt`."""
+        centre = np.rint(margins.mean(axis=0) * STEPS).astype(np.int64)
+        sd = np.sqrt(margins.var(axis=0) + doubt / 4)  # that mass may lie half a box away: the spread allows for it
+        spread = Spread(centre, np.maximum(np.rint(sd * STEPS).astype(np.int64), NARROWEST), 0)
+        widest = int(radii(told.p)[-1] * UNIT**2)
+        radius = (yield from measure_radius(told, spread)) if told.has("radius") else widest
+        spread = replace(spread, radius_squared=radius)
+        mean, second = yield from measure_moments(told, spread)
+        C = shrink(second.values - np.outer(mean.values, mean.values), float(second.sd))
+        target = RealTarget(spread, mean.values, C, float(mean.sd), float(second.sd))
+        start = self._inside(copula(POINTS, target.covariance, margins, public))
+        return fit_points(start, margins, target, self._inside, lambda t: told.tick(0.3 + 0.7 * t))
 
-def real_centres(fit: RealFit) -> Asking[WeightedPoints]:
-    """Private points of K, equally weighted; spends the charges named by the plan."""
-    plan, told, p = fit.plan, fit.told, fit.told.p
-    public = told.public("fit")
-    if plan.mechanism == "means":
-        scaled = yield from _means_alone(told, public)
-    elif plan.mechanism == "box":
-        box = Spread(np.full(p, CENTRE), np.full(p, CENTRE), p * UNIT**2)
-        scaled = _moments_in_box(box, (yield from measure_moments(told, box)), fit, public)
-    else:
-        measures = yield from measure_margins(told, plan, told.public("shapes"))
-        live, lower, width = fit.grid.live, fit.grid.lower, fit.grid.width
-        each = zip(measures, live, strict=True)
-        margins = np.stack([margin_points(m, lower[j], width[j], POINTS) for m, j in each], axis=1)
-        told.tick(0.2)
-        if plan.mechanism == "margins":
-            scaled = copula(POINTS, np.eye(p), margins, public)
-        else:
-            scaled = yield from _moments_in_scale(fit, margins, public)
-    points = fit.body.project(fit.grid.points(np.clip(scaled, 0.0, 1.0)))
-    return WeightedPoints(np.full(len(points), 1 / len(points)), points)
-
-
-def _moments_in_scale(fit: RealFit, margins: Floats, public: np.random.Generator) -> Asking[Floats]:
-    """Moments of rows in the centre and the spread of private margins."""
-    told, p = fit.told, fit.told.p
-    doubt = count_noise(p * fit.plan.rounds, told.allowance("margins")) / told.n
-    spread = margin_spread(margins, doubt)
-    widest = int(radii(p)[-1] * UNIT**2)
-    radius = (yield from measure_radius(told, spread)) if told.has("radius") else widest
-    spread = Spread(spread.centre, spread.spread, radius)
-    target = real_target(spread, *(yield from measure_moments(told, spread)))
-    start = fit.inside(copula(POINTS, target.covariance, margins, public))
-    return fit_points(start, margins, target, fit.inside, lambda t: told.tick(0.3 + 0.7 * t))
-
-
-def margin_spread(margins: Floats, doubt: float) -> Spread:
-    """Centre and spread of margins. Noise may hide a mass of `doubt` far away: the spread allows for it, half a box away."""
-    centre = np.rint(margins.mean(axis=0) * STEPS).astype(np.int64)
-    sd = np.sqrt(margins.var(axis=0) + doubt / 4)
-    spread = np.maximum(np.rint(sd * STEPS).astype(np.int64), NARROWEST)
-    return Spread(centre, spread, 0)
-
-
-def real_target(spread: Spread, mean: Measurement, second: Measurement) -> RealTarget:
-    """What points should have: noisy means, and the covariance with less noise."""
-    C = shrink(second.values - np.outer(mean.values, mean.values), float(second.sd))
-    return RealTarget(spread, mean.values, C, float(mean.sd), float(second.sd))
-
-
-def _moments_in_box(
-    spread: Spread, found: tuple[Measurement, Measurement], fit: RealFit, public: np.random.Generator
-) -> Floats:
-    """Moments in the box's own scale: normal margins inside the box; where noise is large, a normal law that is projected."""
-    mean, sd = np.clip(found[0].values, -1, 1), float(found[1].sd)
-    C = found[1].values - np.outer(mean, mean)
-    if len(C) * sd > UNSURE * float(np.linalg.norm(C)):
-        x, V = np.linalg.eigh(C)
-        drawn = public.standard_normal((POINTS, len(C))) @ (V * np.sqrt(np.maximum(x, LEAST_SD**2))).T
-        return fit.inside((1 + mean + drawn) / 2)
-    variance = np.clip(np.diag(C), (2 * LEAST_SD) ** 2, 1 - mean**2 + (2 * LEAST_SD) ** 2)
-    np.fill_diagonal(C, variance)
-    target = RealTarget(spread, mean, shrink(C, sd), float(found[0].sd), sd)
-    margins = normal_margins((1 + mean) / 2, np.sqrt(np.diag(target.covariance)) / 2, POINTS)
-    start = fit.inside(copula(POINTS, target.covariance, margins, public))
-    return fit_points(start, None, target, fit.inside, fit.told.tick)
+    def _moments_in_box(
+        self, spread: Spread, found: tuple[Measurement, Measurement], told: Setting, public: np.random.Generator
+    ) -> Floats:
+        """Moments in the box's own scale: normal margins inside it; where noise is large, a normal law that is projected."""
+        mean, sd = np.clip(found[0].values, -1, 1), float(found[1].sd)
+        C = found[1].values - np.outer(mean, mean)
+        if len(C) * sd > UNSURE * float(np.linalg.norm(C)):
+            x, V = np.linalg.eigh(C)
+            drawn = public.standard_normal((POINTS, len(C))) @ (V * np.sqrt(np.maximum(x, LEAST_SD**2))).T
+            return self._inside((1 + mean + drawn) / 2)
+        variance = np.clip(np.diag(C), (2 * LEAST_SD) ** 2, 1 - mean**2 + (2 * LEAST_SD) ** 2)
+        np.fill_diagonal(C, variance)
+        target = RealTarget(spread, mean, shrink(C, sd), float(found[0].sd), sd)
+        margins = normal_margins((1 + mean) / 2, np.sqrt(np.diag(target.covariance)) / 2, POINTS)
+        start = self._inside(copula(POINTS, target.covariance, margins, public))
+        return fit_points(start, None, target, self._inside, told.tick)
 
 
 def _means_alone(told: Setting, public: np.random.Generator) -> Asking[Floats]:
@@ -387,32 +368,3 @@ def _shrunken(noisy: Floats, sd: float, blind: float, most: float) -> Floats:
     common = blind + (float(noisy.mean()) - blind) / (1 + sd**2 / most / len(noisy))
     signal = min(max(float(noisy.var()) - sd * sd, 0.0), most) if len(noisy) > 1 else most
     return np.asarray(common + (noisy - common) * signal / (signal + sd * sd))
-
-
-@dataclass(frozen=True)
-class RegainBody:
-    """`regain` for real rows in a body, given as codes on its public grid."""
-
-    certificate: Fraction
-    body: Body
-    grid: RealGrid
-    rounded: bool = False  # whether rows of a product of simplices are categories
-
-    @property
-    def first_pass(self) -> Sequence[Callable[[Array], Any]]:
-        """Arrays are in memory: nothing is added up while they are read."""
-        return ()
-
-    def plan(self, n: int, p: int, budget: Budget) -> RealPlan:
-        """All public choices."""
-        return plan_reals(n, p, budget.part(1 - self.certificate))
-
-    def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
-        """The plan's shares, and the certificate's."""
-        return with_certificate(self.plan(n, p, budget).shares, self.certificate)
-
-    def ask(self, told: Setting) -> Asking[Fitted]:
-        """Private points of K."""
-        with blas_threads(1):
-            cloud = yield from real_centres(RealFit(self.body, self.grid, self.plan(told.n, told.p, told.budget), told))
-            return Fitted(BodyLaw(cloud, self.body, self.grid, self.rounded))

@@ -18,9 +18,9 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, blas_threads
 from covey.core.fit.centres import Goal, fit_category_centres
-from covey.core.fit.ordered import NormalTables, RankScores, Sharpened, rank_scores, restore_ranks, sharpened
+from covey.core.fit.ordered import NormalTables, Sharpened, rank_scores, restore_ranks, sharpened
 from covey.core.fit.shrinkage import denoise_histogram, grouped_bins, grouped_histogram
-from covey.core.fit.spectrum import Denoisers, Spectrum, noisy_spectrum
+from covey.core.fit.spectrum import Denoisers, noisy_spectrum
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.numbers.cells import Cells, category_bins, cell_bins, make_cells
 from covey.core.numbers.grid import Attribute, Category, grids
@@ -31,7 +31,7 @@ from covey.core.tables.domain import Domain, unmerge
 from covey.core.tables.events import Histories
 from covey.core.tables.zeros import NO_BOXES, Boxes
 from covey.measure.measurement import NOTHING as UNMEASURED
-from covey.measure.measurement import Measurement, Measurements, joined_by_law
+from covey.measure.measurement import Measurements, joined_by_law
 from covey.measure.query import Factor, ToBins
 from covey.methods.laws import CodeLaw
 from covey.methods.model import Asking, Fitted, Setting, paid_by
@@ -203,24 +203,40 @@ class RegainTables:
     def _centres(
         self, tables: Tables, counts: OneWayCounts, seen: OneWayModel, told: Setting, generator: np.random.Generator
     ) -> Asking[Fitted]:
-        """Centres over categories and cells from noisy pair tables of bins; spends "pairs", and what else is planned of these."""
+        """Centres over categories and cells from noisy pair tables of bins; spends "pairs", and what else is planned of these.
+
+        The fit aims at denoised covariances, over finer bins where attributes are strongly tied, and at ranks.
+        """
         n, maps, budget, tick = told.n, seen.maps, told.allowance("pairs"), told.tick
-        merged = Domain(tuple(int(m.max()) + 1 for m in maps), tables.domain.ordered)
-        bins = zip(maps, seen.shares, merged.sizes, strict=True)
-        shares = np.concatenate([np.bincount(m, p, minlength=size) for m, p, size in bins])
+        merged, shares = seen.bins, seen.bin_shares
         law = pair_law(merged, budget, tables.steps)
         counted = yield from measure_pairs(tables, maps, law)
         if told.has("look"):
             counted = replace(counted, purpose=TOGETHER)
-        pairs = counted.values / n if counted.kept else np.zeros((merged.total, merged.total))
+        pairs, sd = counted.values / n if counted.kept else np.zeros((merged.total, merged.total)), law.sd / n
         extra = None
         if told.has("important") and self.important.live(merged.sizes):
             extra = yield from measure_important(tables, maps, self.important, merged, told)
-            pairs = averaged(pairs, law.sd / n, extra, merged)
-        noisy = NoisyPairs(pairs, law, n, shares, merged, extra)
-        spectrum = noisy.spectrum(told.public("spectrum"))
+            pairs = averaged(pairs, sd, extra, merged)
+        mean = shares - np.repeat(1 / merged.counts, merged.counts)
+        centred = merged.off_blocks(pairs - np.outer(mean, mean))  # noisy covariances
+        spectrum, shown = None, told.public("spectrum")
+        if law.family != UNMEASURED:  # beside eigenvalues of simulated noise of the same law
+            spectrum = noisy_spectrum(centred, law.simulate(shown) / n)
         tick(0.2)
-        sharp, ranks = yield from self._denoised(noisy, tables, seen, told, generator)
+        covariances, normal = self._denoised(centred, law, n, seen, generator)
+        if extra is not None:
+            covariances = restored(covariances, centred, sd, extra, merged)
+        sharp, ranks = Sharpened(merged, shares, covariances, maps), None
+        if normal is not None:
+            first = rank_scores(shares, merged, seen.specials)
+            known = told.has("ranks") and len(first.attributes) > 1
+            if known:
+                sums = yield from measure_ranks(tables, maps, first, told)
+                own = sums.values, float(sums.sd), n
+                sharp = replace(sharp, covariances=restore_ranks(covariances, centred, sd, first, own, shares))
+            sharp = sharpened(sharp, (normal, normal.best(centred, sd)), seen.shares, seen.specials) or sharp
+            ranks = rank_scores(sharp.shares, sharp.domain, seen.specials) if known else None
         tick(0.4)
         steps = fit_steps(n, self.plan.declared, budget, sharp.domain.total)
         fine = self.boxes.on(seen.domain, [edges[:-1] for edges in seen.edges]) if self.boxes else None
@@ -242,61 +258,23 @@ class RegainTables:
         points = unmerge(found.points, found.weights, seen.shares, sharp.maps, sharp.domain)
         triples = None if three is None else three.of(sharp.maps)
         cloud = WeightedPoints(found.weights, points)
-        own = CodeLaw(cloud, seen.domain, seen.cells, seen.scores, self.boxes, triples, counted=(tables, counts))
+        fitted = CodeLaw(cloud, seen.domain, seen.cells, seen.scores, self.boxes, triples, counted=(tables, counts))
         every = (*joined_by_law(seen.measured.found), *seen.measured.groups.values(), counted, extra, chosen)
         kept = Measurements(n, tuple(m for m in every if m is not None))
-        return Fitted(own, kept, spectrum, size=(told.n, told.size_sd) if told.secret else None)
+        return Fitted(fitted, kept, spectrum, size=(told.n, told.size_sd) if told.secret else None)
 
     def _denoised(
-        self, noisy: NoisyPairs, tables: Tables, seen: OneWayModel, told: Setting, generator: np.random.Generator
-    ) -> Asking[tuple[Sharpened, RankScores | None]]:
-        """What the fit aims at: covariances, over finer bins where attributes are strongly tied, and ranks; spends "ranks"."""
-        shares, domain, sd = noisy.shares, noisy.domain, noisy.law.sd / noisy.n
-        covariances, normal = np.zeros_like(noisy.pairs), None
-        if noisy.law.family != "none":
-            normal = NormalTables(shares, domain, seen.specials) if seen.cells else None
-            prior = self.prior
-            expected = None if prior is None else prior_covariances(seen.to_cells(prior.codes), seen.maps, domain)
-            draw = lambda: noisy.law.simulate(generator) / noisy.n  # noqa: E731
-            covariances = Denoisers(shares, domain, generator, expected, normal).combined(noisy.centred, draw, sd)
-        if noisy.important is not None:
-            covariances = restored(covariances, noisy.centred, sd, noisy.important, domain)
-        if normal is None:
-            return Sharpened(domain, shares, covariances, seen.maps), None
-        ranks = rank_scores(shares, domain, seen.specials)
-        known = told.has("ranks") and len(ranks.attributes) > 1
-        if known:
-            sums = yield from measure_ranks(tables, seen.maps, ranks, told)
-            own = sums.values, float(sums.sd), told.n
-            covariances = restore_ranks(covariances, noisy.centred, sd, ranks, own, shares)
-        plain = Sharpened(domain, shares, covariances, seen.maps)
-        sharp = sharpened(plain, (normal, normal.best(noisy.centred, sd)), seen.shares, seen.specials) or plain
-        return sharp, rank_scores(sharp.shares, sharp.domain, seen.specials) if known else None
-
-
-@dataclass(frozen=True)
-class NoisyPairs:
-    """Noisy centred pair tables of bins as shares, the law of their noise in counts, and the bins' one-way shares.
-
-    Those of important pairs are averaged with their second measurement, which is kept beside them.
-    """
-
-    pairs: Floats
-    law: PairLaw
-    n: int
-    shares: Floats
-    domain: Domain
-    important: Measurement | None
-
-    @cached_property
-    def centred(self) -> Floats:
-        """Noisy covariances."""
-        mean = self.shares - np.repeat(1 / self.domain.counts, self.domain.counts)
-        return self.domain.off_blocks(self.pairs - np.outer(mean, mean))
-
-    def spectrum(self, shown: np.random.Generator) -> Spectrum | None:
-        """Eigenvalues of the noisy covariance, beside those of simulated noise of the same law."""
-        return None if self.law.family == "none" else noisy_spectrum(self.centred, self.law.simulate(shown) / self.n)
+        self, centred: Floats, law: PairLaw, n: int, seen: OneWayModel, generator: np.random.Generator
+    ) -> tuple[Floats, NormalTables | None]:
+        """Noisy covariances with less noise, and where there are numbers, how those of normal columns would be."""
+        if law.family == UNMEASURED:
+            return np.zeros_like(centred), None
+        normal = NormalTables(seen.bin_shares, seen.bins, seen.specials) if seen.cells else None
+        expected = None
+        if self.prior is not None:
+            expected = prior_covariances(seen.to_cells(self.prior.codes), seen.maps, seen.bins)
+        denoisers = Denoisers(seen.bin_shares, seen.bins, generator, expected, normal)
+        return denoisers.combined(centred, lambda: law.simulate(generator) / n, law.sd / n), normal
 
 
 @dataclass(frozen=True)
@@ -314,6 +292,17 @@ class OneWayModel:
     def edges(self) -> list[Integers]:
         """The codes at which cells begin, and the end, of every attribute; a category's cells are its codes."""
         return [self.cells[j].edges if j in self.cells else np.arange(c + 1) for j, c in enumerate(self.domain.sizes)]
+
+    @cached_property
+    def bins(self) -> Domain:
+        """How many bins attributes have."""
+        return Domain(tuple(int(m.max()) + 1 for m in self.maps), self.domain.ordered)
+
+    @cached_property
+    def bin_shares(self) -> Floats:
+        """Shares of the bins of all attributes."""
+        bins = zip(self.maps, self.shares, self.bins.sizes, strict=True)
+        return np.concatenate([np.bincount(to, p, minlength=size) for to, p, size in bins])
 
     @property
     def factors(self) -> list[Factor]:

@@ -37,9 +37,8 @@ GROWTH = Fraction(11, 10)  # of a round's charge to the next: weaker relations c
 REACH = 0.15  # of the rows: what the noise of a choice may look like, at most
 MOST_FUNCTIONS = 5  # whose tables are read with noise
 PSEUDO_ROWS = 2000  # drawn from noisy shares, column by column: what chance does to a formula, to 1% of the rows
-LIKELIER = (
-    1.5  # how much better "never broken" explains a noisy count than "broken in up to half as many rows as by chance"
-)
+# How much better "never broken" explains a noisy count than "broken in up to half as many rows as by chance".
+LIKELIER = 1.5
 CLEARLY = 10.0  # deviations of the noise that chance must break a candidate in, for a count to be clear
 MOST_TIMES = Fraction(4)  # what a count of a candidate that chance seldom breaks gets, beside others
 SUGGESTED = 0.5  # the same for a candidate that an accepted one suggests

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -23,6 +23,10 @@ from covey.table.schema import NONE, LessEqual, Relation, Schema
 from covey.table.zeros import structural_zeros
 
 _EPOCH = datetime(1970, 1, 1)
+MISSING = Condition((None,))
+# A number that two others are the parts of, by division with a remainder: the parts are measured. The names of quotient and
+# remainder, the divisor, and the worse of the two relations.
+Whole = tuple[tuple[str, str], int, Accepted]
 
 
 def columns_of(codec: Codec) -> tuple[Column, ...]:
@@ -65,64 +69,46 @@ def with_relations(codec: Codec, findings: Findings) -> Schema:
 
 
 def _applied(codec: Codec, findings: Findings, accepted: list[Accepted]) -> Schema:
-    before = codec.schema
+    before, columns = codec.schema, findings.columns
     accepted, wholes = _from_parts(findings, accepted)
     fields: dict[str, Field] = {field.name: field for field in before.fields}
     rules: list[Rule] = list(before.rules)
-    told = []
-    gone = {findings.columns[a.what.target].name for a in accepted if not isinstance(a.what, tuple) and _drops(a)}
-    gone |= set(wholes)
-    computed = {name: whole.expression for name, whole in wholes.items()}
-    dropping = [a.what for a in accepted if isinstance(a.what, Candidate) and _drops(a)]
-    for _ in dropping:  # each may start from another one
-        for what in dropping:
-            computed[findings.columns[what.target].name] = _expression(findings, what, computed)
-    for name, whole in wholes.items():
-        rules += whole.rules(fields)
-        fields[name] = _computed(fields[name], Derived.from_dict({"expression": whole.expression}, name))
-        told.append(
-            Relation(
-                f"{name} is {whole.words}", "derived", (name, *whole.parts), round(whole.broken, 6), round(whole.sd, 6)
-            )
-        )
+    told: list[Relation] = []
+
+    def tell(words: str, use: str, names: tuple[str, ...], one: Accepted) -> None:
+        told.append(Relation(words.rstrip("."), use, names, one.broken, one.sd))
+
+    computed = {name: f"{k} * {quoted(a)} + {quoted(b)}" for name, ((a, b), k, _) in wholes.items()}
+    dropping = [a.what for a in accepted if not isinstance(a.what, tuple) and _drops(a)]
+    gone = {*wholes, *(columns[what.target].name for what in dropping)}
+    formulas = [what for what in dropping if isinstance(what, Candidate)]
+    for _ in formulas:  # each may start from another one
+        for what in formulas:
+            computed[columns[what.target].name] = _expression(findings, what, computed)
+    for name, ((a, b), k, one) in wholes.items():
+        if not fields[a].required and not fields[b].required:  # they are missing together
+            rules += [Forbid.requires(((x, MISSING),), ((y, MISSING),)) for x, y in ((a, b), (b, a))]
+        fields[name] = _computed(fields[name], Derived.from_dict({"expression": computed[name]}, name))
+        tell(f"{name} is {k} times {a} plus {b}", "derived", (name, a, b), one)
     for one in accepted:
-        if isinstance(one.what, Candidate) and one.what.formula.name == "order" and one.imposed:
-            left, right = (findings.columns[j].name for j in (one.what.sources[0], one.what.target)[:: int(one.what.k)])
-            if gone.isdisjoint((left, right)):
-                rules.append(LessEqual(left, right, linked=False))
-                told.append(Relation(rules[-1].words.rstrip("."), "rule", (left, right), one.broken, one.sd))
-            continue
-        if isinstance(one.what, tuple):
+        if isinstance(one.what, tuple) or (one.imposed and not _drops(one)):
             found = _rules(codec, findings, one.what)
             if gone.isdisjoint(found[0].fields):
                 rules += found
-                told.append(
-                    Relation(
-                        found[0].words.rstrip("."), "rule", found[0].fields, round(one.broken, 6), round(one.sd, 6)
-                    )
-                )
+                tell(found[0].words, "rule", found[0].fields, one)
             continue
-        name = findings.columns[one.what.target].name
-        field = fields[name]
+        name, decimals = columns[one.what.target].name, 0
         if isinstance(one.what, Function):
             derived, words = _function(codec, findings, one, one.what), _function_words(findings, one.what)
         else:
             derived, words = _derived(findings, one.what, computed), _formula_words(findings, one.what)
+            added = [fields[base] for base in derived.bases if one.what.formula.name in ("equal", "sum")]
+            decimals = max((b.axis.decimals for b in added if b.type == "number" and b.measured), default=0)
         if one.imposed:
-            added = isinstance(one.what, Candidate) and one.what.formula.name in ("equal", "sum")
-            bases = [fields[base] for base in derived.bases if added and fields[base].type == "number"]
-            fields[name] = _computed(field, derived, max((b.axis.decimals for b in bases if b.measured), default=0))
+            fields[name] = _computed(fields[name], derived, decimals)
         else:
-            fields[name] = replace(field, expected=derived)
-        told.append(
-            Relation(
-                words,
-                "derived" if one.imposed else "expected",
-                (name, *derived.bases),
-                round(one.broken, 6),
-                round(one.sd, 6),
-            )
-        )
+            fields[name] = replace(fields[name], expected=derived)
+        tell(words, "derived" if one.imposed else "expected", (name, *derived.bases), one)
     important = tuple(group for group in before.important if gone.isdisjoint(group))
     target = None if before.target in gone else before.target
     after = replace(before, fields=tuple(fields.values()), rules=tuple(rules), important=important, target=target)
@@ -130,7 +116,7 @@ def _applied(codec: Codec, findings: Findings, accepted: list[Accepted]) -> Sche
 
 
 def _drops(one: Accepted) -> bool:
-    """Whether a column is not measured any more, but computed."""
+    """Whether a column is not measured any more, but computed; an order becomes a rule."""
     return one.imposed and not (isinstance(one.what, Candidate) and one.what.formula.name == "order")
 
 
@@ -140,33 +126,6 @@ def _computed(field: Field, derived: Derived | None, least: int = 0) -> Field:
     bare = Field(field.name, field.type, decimals=decimals, flags=field.flags, derived=derived)
     marked = replace(bare, learned=field.learned, from_table=field.from_table)
     return replace(marked, spelling=field.spelling, notes=field.notes)
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A number that two others are the parts of, by division with a remainder: measured are the parts."""
-
-    parts: tuple[str, str]
-    k: int
-    broken: float
-    sd: float
-
-    @property
-    def expression(self) -> str:
-        """The number, from its parts."""
-        return f"{self.k} * {quoted(self.parts[0])} + {quoted(self.parts[1])}"
-
-    @property
-    def words(self) -> str:
-        """The same in words."""
-        return f"{self.k} times {self.parts[0]} plus {self.parts[1]}"
-
-    def rules(self, fields: Mapping[str, Field]) -> list[Rule]:
-        """The parts are missing together."""
-        if any(fields[name].required for name in self.parts):
-            return []
-        (a, b), gone = self.parts, Condition((None,))
-        return [Forbid.requires(((a, gone),), ((b, gone),)), Forbid.requires(((b, gone),), ((a, gone),))]
 
 
 def _from_parts(findings: Findings, accepted: list[Accepted]) -> tuple[list[Accepted], dict[str, Whole]]:
@@ -181,9 +140,8 @@ def _from_parts(findings: Findings, accepted: list[Accepted]) -> tuple[list[Acce
         ours = [one for _, one in both.values()]
         rest = [one for one in accepted if one not in ours]
         if len(both) == 2 and not any(_speaks_of(findings, one, whole) for one in rest):
-            worst = max(ours, key=lambda one: one.broken)
             names = both["quotient"][0], both["remainder"][0]
-            found[findings.columns[whole].name] = Whole(names, int(k), worst.broken, worst.sd)
+            found[findings.columns[whole].name] = names, int(k), max(ours, key=lambda one: one.broken)
             accepted = rest
     return accepted, found
 
@@ -200,10 +158,13 @@ def _speaks_of(findings: Findings, one: Accepted, column: int) -> bool:
 # Rules.
 
 
-def _rules(codec: Codec, findings: Findings, what: tuple[int, int, int]) -> list[Rule]:
-    kind, one, two = what
-    literals = findings.of.literals
-    (a, x), (b, y) = (_condition(codec, findings, literals[i]) for i in (one, two))
+def _rules(codec: Codec, findings: Findings, what: tuple[int, int, int] | Function | Candidate) -> list[Rule]:
+    if isinstance(what, Candidate):  # an order
+        left, right = (findings.columns[j].name for j in (what.sources[0], what.target)[:: int(what.k)])
+        return [LessEqual(left, right, linked=False)]
+    assert isinstance(what, tuple)  # nosec B101 # for the type checker: functions are no rules
+    kind, *both = what
+    (a, x), (b, y) = (_condition(codec, findings, findings.of.literals[i]) for i in both)
     if kind == IMPLIES:
         return [Forbid.requires(((a, x),), ((b, y),))]
     if kind == EQUIVALENT:

@@ -1,8 +1,12 @@
-"""Categories and numbers side by side, for anonymous averages: shares of categories, and numbers averaged as they are.
+"""Anonymous averages of groups: from the spectral tree (default), the paper's lattice, MDAV, or the better of two.
 
-A number or date is one column, scaled by its public bounds, beside the category "missing" where the field may be so. A number
-that is missing has no value to average, so a group's average could be that of a single person: groups in which fewer than r
-rows have the number are joined with their neighbours until r rows do.
+A group counts rows: r rows of one table. Where a person has several rows, ask for r times as many, or group by person first.
+Records may have weights, and their likeness may be given by a kernel (Remark 1.5).
+
+Categories and numbers stand side by side (`MixedCoding`): shares of categories, and numbers averaged as they are. A number or
+date is one column, scaled by its public bounds, beside the category "missing" where the field may be so. A number that is missing
+has no value to average, so a group's average could be that of a single person: groups in which fewer than r rows have the number
+are joined with their neighbours until r rows do.
 """
 
 from __future__ import annotations
@@ -13,10 +17,82 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.draw.balanced import sample_mixed
-from covey.core.paper.blocks import WeightedPoints, one_hot
+from covey.core.groups.tree import mdav, spectral_tree
+from covey.core.paper import hilbert
+from covey.core.paper.blocks import WeightedPoints, block_sums, microaggregate, one_hot
+from covey.core.paper.bodies import Body, Box
+from covey.core.tables.distance import covariance_loss
 from covey.core.tables.domain import Domain
 from covey.entropy import Streams
+from covey.errors import ParameterError
+from covey.methods.paper import AnonymousCentres, anonymous_centres
+from covey.methods.records import Records
 from covey.table.codec import Codec, Grid
+
+METHODS = ("tree", "paper", "mdav", "best")
+MOST_OF_A_GROUP = 0.5  # of a group's weight that one record may have: beyond it the mean is nearly that record
+
+
+def group_centres(
+    records: Records,
+    body: Body,
+    group_size: int,
+    method: str,
+    weights: Array | None = None,
+    gram: Array | None = None,
+) -> AnonymousCentres:
+    """Averages over groups of at least `group_size` rows, whatever their weights.
+
+    `weights` has a positive number for each record, such as a survey's weight. `gram` has inner products of all records, such as
+    a kernel's values: groups are narrow in that geometry.
+    """
+    alike = weights is not None or gram is not None
+    if alike and method != "tree":
+        raise ParameterError(f"weights and gram go with method 'tree', not with {method!r}.")
+    if method == "paper":
+        return anonymous_centres(records, group_size)
+    if method == "best":
+        tree, lattice = (group_centres(records, body, group_size, name) for name in ("tree", "paper"))
+        return min(tree, lattice, key=lambda result: result.covariance_loss)
+    X = records.rows.records()
+    space = _comparable(X, records, body) if gram is None else _coordinates(gram, len(X))
+    if alike:
+        probability = hilbert.shares(len(X), weights)
+        groups = spectral_tree(space, group_size, weights=None if weights is None else probability)
+        if weights is not None:
+            _refuse_heavy(groups, probability)
+        cloud, loss = hilbert.group_means(X, groups, probability), hilbert.covariance_loss(X, groups, probability)
+    else:
+        groups = (spectral_tree if method == "tree" else mdav)(space, group_size)
+        cloud = microaggregate(block_sums(X, groups, int(groups.max()) + 1))
+        loss = covariance_loss(X, groups)
+    points = WeightedPoints(cloud.weights, cloud.points * records.unit)
+    return AnonymousCentres(points, groups, 0, 0.0, loss * records.unit**2)
+
+
+def _coordinates(gram: Array, n: int) -> Floats:
+    rows = hilbert.coordinates(np.asarray(gram, dtype=np.float64))
+    if len(rows) != n:
+        raise ParameterError(f"gram must have a row and a column for each of {n} records, got {len(rows)}.")
+    return rows if rows.shape[1] else np.zeros((n, 1))
+
+
+def _refuse_heavy(groups: Integers, probability: Floats) -> None:
+    heaviest = np.zeros(int(groups.max()) + 1)
+    np.maximum.at(heaviest, groups, probability)
+    if (heaviest > MOST_OF_A_GROUP * np.bincount(groups, weights=probability)).any():
+        raise ParameterError(
+            "a record has more than half of its group's weight, so the mean of the group would be nearly that record. "
+            "Cap the weights, or ask for larger groups."
+        )
+
+
+def _comparable(X: Array, records: Records, body: Body) -> Array:
+    """Columns on one scale: those of a box are divided by their public ranges, bits and categories are so already."""
+    if not isinstance(body, Box):
+        return X
+    width = body.upper - body.lower
+    return np.asarray(X * (records.unit / np.where(width > 0, width, 1)), dtype=np.float32)
 
 
 @dataclass(frozen=True)
