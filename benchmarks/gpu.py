@@ -3,7 +3,7 @@
     python benchmarks/gpu.py [--device cuda] [--columns 2000 5000 10000]
 
 No table of records is involved: a device only ever sees noisy moments, so noisy moments of a known population are made up
-here. Needs numpy, scipy and torch (or cupy) alone: `covey` may lie beside this file without being installed, and where
+here. Needs numpy, scipy and torch alone: `covey` may lie beside this file without being installed, and where
 array-api-compat is missing, the copy inside scipy serves. A whole release needs randomgen and threadpoolctl as well.
 """
 

@@ -71,20 +71,13 @@ DOUBLE = Device("cpu", np, double=True)  # for narrow tables
 
 
 def find_device(name: str) -> Device:
-    """The device of a name: "cpu" is numpy; "cuda" PyTorch's, or CuPy's where PyTorch is missing; "torch:…" any of PyTorch's."""
+    """The device of a name: "cpu" is numpy; "cuda" and "torch:…" are PyTorch's."""
     if name == "cpu":
         return PROCESSOR
     library, _, where = str(name).partition(":")
-    if library == "cuda":
-        try:
-            return _torch(str(name))
-        except MissingExtraError:
-            return _cupy()
-    if library == "torch" and where:
-        return _torch(where)
-    if library == "cupy" and not where:
-        return _cupy()
-    raise ParameterError(f"device must be 'cpu', 'cuda', 'cuda:1', 'torch:…' or 'cupy', got {name!r}.")
+    if library == "cuda" or (library == "torch" and where):
+        return _torch(str(name) if library == "cuda" else where)
+    raise ParameterError(f"device must be 'cpu', 'cuda', 'cuda:1' or 'torch:…', got {name!r}.")
 
 
 def _torch(where: str) -> Device:
@@ -98,21 +91,12 @@ def _torch(where: str) -> Device:
     return Device(f"torch:{where}", xp, device)
 
 
-def _cupy() -> Device:
-    cupy, xp = _load("cupy"), _load("array_api_compat.cupy")
-    try:
-        cupy.zeros(1)
-    except Exception as error:  # CuPy has many kinds of failure, one per driver library
-        raise ParameterError(f"CuPy finds no device here ({type(error).__name__}). Use device='cpu'.") from None
-    return Device("cupy", xp, cupy.cuda.Device())
-
-
 def _load(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(
-            "a device other than 'cpu' needs PyTorch or CuPy and array-api-compat: pip install 'covey[gpu]'."
+            "a device other than 'cpu' needs PyTorch and array-api-compat: pip install 'covey[gpu]'."
         ) from error
 
 

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import comb, fsum
-from typing import Literal
 
 import numpy as np
 
@@ -240,16 +239,12 @@ def bit_self_products(X: Batch, degrees: Sequence[int]) -> dict[int, float]:
     if rest:
         counts = overlap_histogram(X)
         overlap = np.arange(p + 1, dtype=np.float64)
-        out |= {d: float(counts @ _binomials(overlap, d)) / n**2 for d in rest}
+        for d in rest:
+            value = np.ones(p + 1)
+            for r in range(d):
+                value *= np.maximum(overlap - r, 0) / (r + 1)
+            out[d] = float(counts @ value) / n**2
     return dict(sorted(out.items()))
-
-
-def _binomials(x: Floats, degree: int) -> Floats:
-    """C(x, degree) of whole numbers."""
-    value = np.ones_like(x)
-    for r in range(degree):
-        value *= np.maximum(x - r, 0) / (r + 1)
-    return value
 
 
 def _subset_counts(X: Array, degree: int) -> Iterator[Integers]:
@@ -419,20 +414,10 @@ SUBSETS = 10_000  # in a sample: its root mean square is then within a few per c
 SUBSET_SEED = 20_221  # the same subsets for everybody, so that errors can be compared
 
 
-def marginal_error(
-    X: Array,
-    Z: Array,
-    degree: int = 2,
-    *,
-    how: Literal["auto", "exact", "sample"] = "auto",
-    subsets: int = SUBSETS,
-    seed: int = SUBSET_SEED,
-) -> float:
+def marginal_error(X: Array, Z: Array, degree: int = 2, *, subsets: int = SUBSETS) -> float:
     """δ_d: root mean square, over all d-subsets of columns, of true minus synthetic marginal.
 
-    Exact for d ≤ 2 and whenever there are at most `subsets` subsets; otherwise over a sample of that many, the
-    same for the same seed. `how="exact"` covers all subsets for every d through Gram kernels, at a cost that
-    grows with the square of the number of distinct rows.
+    Exact for d ≤ 2 and whenever there are at most `subsets` subsets; otherwise over a sample of that many, always the same.
     """
     X, Z = np.asarray(X), np.asarray(Z)
     if X.ndim != 2 or Z.ndim != 2 or X.shape[1] != Z.shape[1] or not len(X) or not len(Z):
@@ -440,23 +425,20 @@ def marginal_error(
     p = X.shape[1]
     if not 1 <= degree <= p:
         raise ParameterError(f"degree must lie between 1 and the number of columns, {p}, got {degree}.")
-    if how == "exact" and degree > 2:
-        return _gram_error(X, Z, degree)
     if degree == 1:
         return float(np.sqrt(np.mean((X.mean(axis=0, dtype=float) - Z.mean(axis=0, dtype=float)) ** 2)))
-    if degree == 2 and how != "sample":
+    if degree == 2:
         E = moments(X).second_moment_matrix - moments(Z).second_moment_matrix
         return float(np.sqrt(np.mean(E[np.triu_indices(p, 1)] ** 2)))
-    picks = subset_sample(p, degree, subsets, seed)
+    picks = subset_sample(p, degree, subsets)
     return float(np.sqrt(np.mean((marginals(X, picks) - marginals(Z, picks)) ** 2)))
 
 
-def subset_sample(p: int, degree: int, count: int, seed: int = SUBSET_SEED) -> Integers:
+def subset_sample(p: int, degree: int, count: int) -> Integers:
     """`count` independent uniform d-subsets of p columns, or every subset once where there are no more."""
     if comb(p, degree) <= count:
         return np.array(list(combinations(range(p), degree)), dtype=np.int64)
-    generator = np.random.default_rng(seed)
-    return np.argsort(generator.random((count, p)), axis=1)[:, :degree]
+    return np.argsort(np.random.default_rng(SUBSET_SEED).random((count, p)), axis=1)[:, :degree]
 
 
 def marginals(X: Array, subsets: Integers) -> Floats:
@@ -472,32 +454,6 @@ def marginals(X: Array, subsets: Integers) -> Floats:
         for i, subset in enumerate(subsets):
             out[i] = columns[subset].prod(axis=0).sum() / n
     return out
-
-
-def _gram_error(X: Array, Z: Array, degree: int) -> float:
-    """δ_d over all subsets: ‖P_sym E‖² is a sum of kernels e_d(x∘x') over pairs of rows."""
-    (x, u), (z, v) = _distinct(X), _distinct(Z)
-    points, weights = np.vstack([x, z]), np.r_[u, -v]
-    total = 0.0
-    for i in range(0, len(points), 512):
-        total += float(weights[i : i + 512] @ subset_kernel(points[i : i + 512], points, degree) @ weights)
-    return float(np.sqrt(max(total, 0.0) / comb(X.shape[1], degree)))
-
-
-def subset_kernel(X: Floats, Y: Floats, degree: int) -> Floats:
-    """K(x, y) = Σ over d-subsets of ∏ x_i y_i: the elementary symmetric polynomial e_d of x∘y.
-
-    Newton's identities turn power sums ⟨xʲ, yʲ⟩ into e_d; for 0/1 rows e_d is the binomial C(⟨x, y⟩, d).
-    """
-    if np.isin(X, (0, 1)).all() and np.isin(Y, (0, 1)).all():
-        return _binomials(X @ Y.T, degree)
-    return elementary([X**j @ (Y**j).T for j in range(1, degree + 1)])[degree]
-
-
-def _distinct(X: Array) -> tuple[Floats, Floats]:
-    """Distinct rows and their shares."""
-    rows, counts = np.unique(np.asarray(X, dtype=np.float64), axis=0, return_counts=True)
-    return rows, counts / len(X)
 
 
 def covariance_loss(X: Array, labels: Array) -> float:
