@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -15,9 +16,26 @@ from covey.html import Html, tag
 from covey.table.frames import FrameForm
 
 About = Literal["population", "table"]
+Per = Literal["person", "event"]
 FRAMES = ("polars", "pandas", "arrow")
 COLUMNS = ("value", "low", "high", "se", "confidence", "about", "method", "note")
 WIDTH = 260  # pixels of a drawn interval: two fit a notebook's line
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How an answer is wanted: whether persons or events count equally, with which confidence, and about what."""
+
+    per: Per
+    confidence: float
+    about: About
+
+
+def checked(confidence: float) -> float:
+    """A confidence between 0 and 1."""
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
+        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+    return float(confidence)
 
 
 @dataclass(frozen=True)

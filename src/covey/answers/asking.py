@@ -1,4 +1,4 @@
-"""Questions in words, as a command line takes them; `plain` first turns everyday words into these.
+"""Questions in words, as a command line takes them; everyday ones (average, 90th percentile, women) are turned into these.
 
 share ward=surgery age>=65 given sex=f; share readmitted=yes by ward; top 5 ward
 count ward=surgery
@@ -13,6 +13,8 @@ logistic readmitted ~ age + ward
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +25,6 @@ import numpy as np
 
 from covey.answers.answer import Answer, AnswerTable
 from covey.answers.columns import MISSING, Columns
-from covey.answers.plain import SIGNS, plain, words_of
 from covey.answers.release import Release
 from covey.errors import CannotAnswerError, ParameterError, nearest
 
@@ -34,6 +35,56 @@ VERBS = (
 PERIODS = ("month", "quarter", "year", "time")  # a grouping by one of them is by the column of dates
 FIRST = 5  # groups that `top` shows unless it is told how many
 TRIES = 6  # questions that are tried before one is shown as an example: each takes a fraction of a second
+SIGNS = (">=", "<=", ">", "<", "=")
+# How a question may begin, and what it then asks for.
+OPENINGS = (
+    (r"(what is|what are|what's|give me|show me|show|tell me|calculate|compute|find) ", ""),
+    (r"the ", ""),
+    (r"(average|avg|expected) ", "mean "),
+    (r"(proportion|percentage|percent|fraction|probability) ", "share "),
+    (r"(how many|number of|count of) ", "count "),
+    (r"how much ", "mean "),
+    (r"(\d+(?:\.\d+)?)(?:st|nd|rd|th)? percentile ", r"quantile \1% "),
+    (r"percentile (\d+(?:\.\d+)?)%? ", r"quantile \1% "),
+    (r"percentile (\S+) (\d+(?:\.\d+)?)%?", r"quantile \1 \2%"),
+    (r"(largest|biggest|most common|most frequent|commonest) (?=\d)", "top "),
+    (r"difference (?:in|of|between) ", "difference "),
+    (r"difference (?:the )?average ", "difference mean "),
+    (r"(relation|relationship|association) ", "correlation "),
+)
+# Comparisons between a column and a value.
+COMPARED = (
+    (r"(?:at least|from|no less than)", ">="),
+    (r"(?:at most|up to|no more than)", "<="),
+    (r"(?:older than|over|above|more than|greater than|larger than|higher than|after)", ">"),
+    (r"(?:younger than|under|below|less than|smaller than|lower than|before)", "<"),
+    (r"(?:is|are|equals|equal to)", "="),
+)
+AGED = ((r"\bolder than (?=\d)", "over "), (r"\byounger than (?=\d)", "under "), (r"\baged (?=\d)", "is "))
+WOMEN = ("women", "woman", "female", "females", "girls", "f", "w", "weiblich", "frau", "frauen")
+MEN = ("men", "man", "male", "males", "boys", "m", "männlich", "mann", "männer")
+FILLERS = (
+    *(
+        "of",
+        "and",
+        "the",
+        "a",
+        "an",
+        "is",
+        "are",
+        "was",
+        "were",
+        "with",
+        "who",
+        "whose",
+        "that",
+        "have",
+        "has",
+        "there",
+    ),
+    *("all", "rows", "people", "persons", "everyone", "between", "minus", "versus", "vs"),
+)
+AMONG = ("among", "for", "in", "if", "when", "within")
 
 CONDITIONS = {
     "share": "a share takes conditions, and more of them after given",
@@ -59,7 +110,12 @@ def ask(release: Release, question: str, **options: Any) -> Answer | AnswerTable
 
 
 def _ask(release: Release, question: str, options: dict[str, Any]) -> Any:
-    verb, rest = _verb(question)
+    verb, _, rest = question.partition(" ")
+    verb = verb.lower()
+    if verb not in VERBS:
+        raise ParameterError(
+            f"a question begins with what is asked for, not with {verb!r}. {nearest(verb, VERBS, 'words')}"
+        )
     if verb in ("regress", "logistic"):
         return release.regress(rest.strip(), "logistic" if verb == "logistic" else "linear", **options)
     columns = release.columns
@@ -109,7 +165,8 @@ def _ask(release: Release, question: str, options: dict[str, Any]) -> Any:
 
 def _count(release: Release, of: dict[str, Any], by: str | None, options: dict[str, Any]) -> Answer | AnswerTable:
     """How many rows of the table, or persons, meet conditions: their share times the public number of all."""
-    if release.privacy.budget.persons and not _of_persons_alone(release, [*of, *([by] if by else [])]):
+    places = [release.columns.place(name) for name in (*of, *([by] if by else []))]
+    if release.privacy.budget.persons and not (release.several and not any(map(release.partial, places))):
         raise CannotAnswerError("rows of persons cannot be counted. Ask for a share, or for a rate of events.")
     if release.privacy.budget.size_is_secret:
         raise CannotAnswerError("the number of rows is secret in this release. Ask for a share.")
@@ -122,11 +179,6 @@ def _count(release: Release, of: dict[str, Any], by: str | None, options: dict[s
     if isinstance(found, AnswerTable):
         return replace(found, answers=tuple(map(counted, found)))
     return counted(found)
-
-
-def _of_persons_alone(release: Release, names: Sequence[str]) -> bool:
-    """Whether all columns are attributes of persons, who are counted: a row of a person among several is not."""
-    return release.several and not any(release.events.of_event(release.columns.place(name)) for name in names)
 
 
 def _top(
@@ -208,17 +260,8 @@ def _near(release: Release, question: str) -> list[str]:
         seen += [one for one in near if one not in seen]
         given += [near[0] + word[len(name) :]] if near and _signed(word) else []
     seen += [name for name in known if name not in seen]
-
-    def kind(name: str) -> str:
-        try:
-            scale = columns.scale(name)
-        except CannotAnswerError:  # measured by its distance from another column
-            return ""
-        return "group" if scale is None else "number" if columns.field(name).type in ("integer", "number") else ""
-
-    kinds = {name: kind(name) for name in seen[:50]}
-    numbers = [name for name in kinds if kinds[name] == "number"]
-    groups = [name for name in kinds if kinds[name] == "group"]
+    numbers = [name for name in seen[:50] if columns.kind(name) == "number"]
+    groups = [name for name in seen[:50] if columns.kind(name) in ("categories", "flag")]
     found = []
     if given:
         found += [f"share {' '.join(given[:2])}", f"share {given[0]}"]
@@ -228,17 +271,6 @@ def _near(release: Release, question: str) -> list[str]:
         found = [*found, first] if given else [first, *found]
     found += [f"mean {name}" for name in numbers[:1]] + [f"top {FIRST} {name}" for name in groups[:1]]
     return found[:TRIES]
-
-
-def _verb(question: str) -> tuple[str, str]:
-    """What is asked for, and the rest of a question."""
-    verb, _, rest = question.strip().partition(" ")
-    verb = verb.lower()
-    if verb not in VERBS:
-        raise ParameterError(
-            f"a question begins with what is asked for, not with {verb!r}. {nearest(verb, VERBS, 'words')}"
-        )
-    return verb, rest
 
 
 def _clauses(words: list[str], least: bool, grouped: bool) -> tuple[list[str], str | None, list[str], list[str]]:
@@ -300,7 +332,8 @@ def _split(word: str, names: Sequence[str]) -> tuple[str, str, str]:
 def _value(columns: Columns, name: str, sign: str, text: str) -> Any:
     scale = columns.scale(name)
     if sign == "=":
-        return text.split(",") if "," in text and not _is_category(columns, name, text) else text
+        category = scale is None and text in columns.field(name).labels
+        return text.split(",") if "," in text and not category else text
     if scale is None:
         raise ParameterError(
             f"{name!r} has categories, which are not ordered: write {name}=… with one or several of them."
@@ -319,10 +352,6 @@ def _value(columns: Columns, name: str, sign: str, text: str) -> Any:
     return (text, None) if up else (None, text)
 
 
-def _is_category(columns: Columns, name: str, text: str) -> bool:
-    return columns.scale(name) is None and text in columns.field(name).labels
-
-
 def _level(words: list[str], names: Sequence[str]) -> tuple[float, list[str]]:
     """The level of a quantile, before or after its column, and the other words; 90% is 0.9."""
     for word in sorted(words, key=names.__contains__):  # a column may be called 2024
@@ -335,3 +364,66 @@ def _level(words: list[str], names: Sequence[str]) -> tuple[float, list[str]]:
         rest.remove(word)
         return found, rest
     raise ParameterError("a quantile takes a level between 0 and 1, such as 0.9: quantile 0.9 cost.")
+
+
+# Everyday words.
+
+
+def plain(columns: Columns, question: str) -> str:
+    """The question in the words of `asking`; what is not understood stays as it is and is refused there."""
+    text = " ".join(question.strip().rstrip("?!. ").split())
+    for _ in range(2):  # "what is the average …" opens three times
+        for opening, verb in OPENINGS:
+            text = re.sub(f"^{opening}", verb, text, flags=re.IGNORECASE)
+    verb, _, rest = text.partition(" ")
+    if verb.lower() in ("regress", "logistic") or "~" in rest:
+        return text
+    words = [_meant(columns, word) for word in words_of(_compared(columns, rest))]
+    clause = "given" if verb.lower() == "share" else "where"
+    out: list[str] = []
+    for word in words:
+        if word in AMONG and word not in columns.spoken:
+            if out and clause not in out and verb.lower() in ("share", "mean", "median", "quantile"):
+                out.append(clause)
+        elif word not in FILLERS or word in columns.spoken:
+            out.append(word)
+    return " ".join([verb, *map(shlex.quote, out)])
+
+
+def words_of(rest: str) -> list[str]:
+    """Words, conditions without blanks around their signs."""
+    try:
+        return shlex.split(re.sub(r"\s*(>=|<=|>|<|=)\s*", r"\1", rest))
+    except ValueError:
+        raise ParameterError(f"a quotation mark is not closed in {rest!r}.") from None
+
+
+def _compared(columns: Columns, rest: str) -> str:
+    """Comparisons in words as signs: "cost above 100", and "older than 65" where a column is called age."""
+    ages = [name for name in columns.spoken if "age" in re.split(r"[^a-z]+", name.lower())]
+    if len(ages) == 1:
+        for words, sign in AGED:
+            rest = re.sub(rf"(?<!{re.escape(ages[0])} ){words}", f"{ages[0]} {sign}", rest, flags=re.IGNORECASE)
+    for name in columns.spoken:
+        own = rf"(?<!\S)({re.escape(name)})"
+        rest = re.sub(rf"{own} between (\d\S*) and (\d\S*)", r"\1>=\2 \1<=\3", rest)
+        for words, sign in COMPARED:
+            rest = re.sub(rf"{own} (?:is |are |was )?{words} (?=\S)", rf"\1{sign}", rest, flags=re.IGNORECASE)
+    return rest
+
+
+def _meant(columns: Columns, word: str) -> str:
+    """A label that one column alone has, as a condition on it; "women" and "men" where a column tells them apart."""
+    if word in columns.spoken or word in FILLERS or _signed(word):
+        return word
+    found = []
+    for name in columns.askable:
+        if columns.kind(name) != "categories":
+            continue
+        labels = {label.lower(): label for label in columns.field(name).labels}
+        same, other = (WOMEN, MEN) if word.lower() in WOMEN else (MEN, WOMEN)
+        if word.lower() in labels:
+            found.append(f"{name}={labels[word.lower()]}")
+        elif word.lower() in same and any(label in other for label in labels):
+            found += [f"{name}={labels[label]}" for label in labels if label in same]
+    return found[0] if len(found) == 1 else word

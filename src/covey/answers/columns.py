@@ -175,6 +175,17 @@ class Columns:
         values = self.edges[place][self.edges[place] >= apart] - apart + grid.axis.low
         return Scale(grid, apart, values[:-1], values[1:] - 1, {word: k for k, word in enumerate(special)})
 
+    def kind(self, name: str) -> str:
+        """Whether it has "categories", or is a "flag", a "number" or another type; "" for what was not measured by itself."""
+        try:
+            scale = self.scale(name)
+        except CannotAnswerError:
+            return ""
+        type_ = self.field(name).type
+        if scale is None:
+            return "flag" if type_ == "boolean" else "categories"
+        return "number" if type_ in ("integer", "number") else type_
+
     def missing(self, name: str) -> Floats:
         """1 for the category of missing cells, 0 for the others."""
         out, scale = np.zeros(self.size(name)), self.scale(name)
@@ -186,7 +197,7 @@ class Columns:
 
     def conditions(self, wanted: Conditions) -> dict[int, Floats]:
         """By attribute, 1 for the categories that meet all conditions on it and 0 for the others."""
-        return {self.place(name): self.condition(name, value) for name, value in named(wanted, 1).items()}
+        return {self.place(name): self.condition(name, value) for name, value in named(wanted).items()}
 
     def condition(self, name: str, value: Any) -> Floats:
         """1 for the categories of a column that a condition names."""

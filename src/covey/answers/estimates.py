@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from covey.answers.evidence import Evidence
-from covey.answers.moments import Feature, Moments, Rows
+from covey.answers.moments import Moments, Rows
 from covey.core.arrays import Array, Floats
 from covey.errors import CannotAnswerError
 from covey.measure.query import Columns
@@ -23,7 +23,6 @@ Scores = Mapping[int, Floats]  # of units, by attribute
 STEP = 1e-30  # imaginary, so that nothing is lost by subtraction
 KEPT = 0.85  # part of the variance that bins must keep of two columns together: benchmarks/intervals.py
 LOST = 3.0  # a group whose share is smaller than so many deviations of its noise is lost in it
-WILD = 1.5  # a correlation beyond it is noise over noise
 
 
 class LostInNoiseError(CannotAnswerError):
@@ -118,27 +117,6 @@ def ratio(top: tuple[int, ...], bottom: tuple[int, ...]) -> Function:
     return lambda mean, second: of(mean, second, top) / of(mean, second, bottom)
 
 
-def correlation(mean: Array, second: Array) -> Array:
-    """Of features 0 and 1."""
-    C = second - np.outer(mean, mean)
-    return np.asarray(C[0, 1] / np.sqrt(C[0, 0] * C[1, 1]))
-
-
-def with_square(feature: Feature, there: Floats) -> tuple[Feature, Feature, Feature]:
-    """A number, its square and where it is there, each 0 where the number is missing."""
-    within = feature.within if feature.within is not None else 0.0
-    square = (feature.scores**2 + within) * there
-    return replace(feature, within=None), Feature(feature.attribute, square), Feature(feature.attribute, there)
-
-
-def paired_correlation(mean: Array, second: Array) -> Array:
-    """Among rows that have both: features are x, x², there, y, y², there, each 0 where its column is missing."""
-    n = second[2, 5]
-    x, y = second[0, 5] / n, second[2, 3] / n
-    spread = (second[1, 5] / n - x * x) * (second[2, 4] / n - y * y)
-    return np.asarray((second[0, 3] / n - x * y) / np.sqrt(spread))
-
-
 # Bounds and refusals.
 
 
@@ -163,29 +141,6 @@ def possible(moments: Moments, half: Floats, there: Floats, base: Estimate, rows
         variance += float(law @ slopes**2) / rows if rows else 0.0
         found.append(turn * (float(value[order] @ taken) / share - LOST * np.sqrt(variance)))
     return found[0], found[1]
-
-
-def require_varying(moments: Moments, function: Function, names: tuple[str, str]) -> None:
-    """Refuse a correlation of something that does not vary beyond its noise."""
-    mean, second = moments.mean, moments.second
-    with np.errstate(all="ignore"):
-        value = complex(function(mean.astype(np.complex128), second.astype(np.complex128)))
-        if len(mean) == 2:
-            spread = np.diagonal(second) - mean**2
-        else:  # x, x², there, y, y², there: over rows that have both
-            there = second[2, 5]
-            spread = (
-                np.array([second[1, 5], second[2, 4]]) / there - (np.array([second[0, 5], second[2, 3]]) / there) ** 2
-            )
-    flat = [name for name, own in zip(names, spread, strict=True) if not own > 0]
-    if flat or not np.isfinite(value):
-        raise CannotAnswerError(
-            f"{' and '.join(map(repr, flat or names))}: what was measured does not vary beyond its noise."
-        )
-    if abs(value.real) > WILD:
-        raise CannotAnswerError(
-            f"{names[0]!r} and {names[1]!r} vary too little beyond their noise: their correlation would be {value.real:.1f}."
-        )
 
 
 def require_kept(moments: Moments, numbers: Sequence[int], columns: Sequence[str]) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
+from covey.answers.answer import Per
 from covey.answers.columns import Columns, Scale
 from covey.answers.estimates import KEPT, LOST, Estimate, LostInNoiseError
 from covey.answers.evidence import Evidence, Noise
@@ -20,7 +20,6 @@ from covey.core.arrays import Floats
 from covey.core.tables.events import count_bins
 from covey.errors import CannotAnswerError
 
-Per = Literal["person", "event"]
 Scores = Mapping[int, Floats]  # by attribute
 ROUNDS = 30  # of the search for the farthest ratio that bins leave open: it settles within a few
 MANY = "; of large numbers of events only ranges are known"
@@ -182,6 +181,16 @@ class Persons:
             estimate = self.of_bins(top, bottom, sampled)
         inside = scores[there > 0]
         return estimate, (float(inside.min() - half.max()), float(inside.max() + half.max())), wide
+
+    def rate(self, chosen: Scores, grouped: bool, sampled: bool) -> Estimate:
+        """Events of a person on average: of all, of those that meet a condition, or of a group of persons."""
+        if not chosen:
+            entries = self.alone(self.count)
+            return entries.ratio(np.arange(len(entries.values), dtype=np.float64), None, sampled)
+        ((j, mask),) = chosen.items()
+        (entries, number), folded = self.weighed(j), self.folded(j, mask)
+        persons = outer(np.ones(len(number)), folded) if grouped else None
+        return entries.ratio(outer(number, folded), persons, sampled, moved=False)
 
     def wait(self, j: int, scale: Scale, sampled: bool) -> Estimate:
         """The mean time from an event to the next, by an attribute of times in bins: inside them only bounds are known."""

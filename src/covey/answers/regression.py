@@ -1,10 +1,10 @@
-"""Regressions: a formula becomes features, and these a table of coefficients."""
+"""Correlations and regressions: a formula becomes features, and these a table of coefficients."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ Among = Callable[[Array, Array], tuple[Array, Array]]  # from means and products
 FAMILIES = ("linear", "logistic")
 CONSTANT = "(constant)"
 ALIKE = 0.05  # deviations by which the mean of a term may differ among rows that have the outcome: a coefficient moves by less
+WILD = 1.5  # a correlation beyond it is noise over noise
 RARE = 3.0  # a group within so many deviations of its noise is no term of its own
 STEADY = 0.5  # noise over signal of a matrix of regressors, beyond which its inverse is no longer close to linear in the noise
 NEWTON = 50  # steps; a logistic regression that has no answer by then runs away
@@ -399,3 +400,61 @@ def _fit_logistic(y: Floats, X: Floats, terms: int) -> tuple[Floats, Floats]:
     if not np.all(np.isfinite(beta)) or np.abs(X @ beta).max() > STEEP:
         raise CannotAnswerError(SEPARABLE)
     return beta, score @ inverse
+
+
+# Correlations.
+
+
+def correlate(release: Release, x: str, y: str, about: About) -> Estimate:
+    """Pearson's correlation of two numbers or flags, over rows that have both."""
+    parts, function = [release.number_feature(name) for name in (x, y)], correlation
+    moments = release.moments(tuple(feature for feature, _ in parts))
+    if not all(there.all() and not release.partial(feature.attribute) for feature, there in parts):
+        moments, function = release.moments(tuple(f for part in parts for f in with_square(*part))), paired_correlation
+    require_kept(moments, [0, len(moments.features) // 2], release.columns.names)
+    require_varying(moments, function, (x, y))
+    return delta(moments, function, release.sampled(about))
+
+
+def correlation(mean: Array, second: Array) -> Array:
+    """Of features 0 and 1."""
+    C = second - np.outer(mean, mean)
+    return np.asarray(C[0, 1] / np.sqrt(C[0, 0] * C[1, 1]))
+
+
+def with_square(feature: Feature, there: Floats) -> tuple[Feature, Feature, Feature]:
+    """A number, its square and where it is there, each 0 where the number is missing."""
+    within = feature.within if feature.within is not None else 0.0
+    square = (feature.scores**2 + within) * there
+    return replace(feature, within=None), Feature(feature.attribute, square), Feature(feature.attribute, there)
+
+
+def paired_correlation(mean: Array, second: Array) -> Array:
+    """Among rows that have both: features are x, x², there, y, y², there, each 0 where its column is missing."""
+    n = second[2, 5]
+    x, y = second[0, 5] / n, second[2, 3] / n
+    spread = (second[1, 5] / n - x * x) * (second[2, 4] / n - y * y)
+    return np.asarray((second[0, 3] / n - x * y) / np.sqrt(spread))
+
+
+def require_varying(moments: Moments, function: Function, names: tuple[str, str]) -> None:
+    """Refuse a correlation of something that does not vary beyond its noise."""
+    mean, second = moments.mean, moments.second
+    with np.errstate(all="ignore"):
+        value = complex(function(mean.astype(np.complex128), second.astype(np.complex128)))
+        if len(mean) == 2:
+            spread = np.diagonal(second) - mean**2
+        else:  # x, x², there, y, y², there: over rows that have both
+            there = second[2, 5]
+            spread = (
+                np.array([second[1, 5], second[2, 4]]) / there - (np.array([second[0, 5], second[2, 3]]) / there) ** 2
+            )
+    flat = [name for name, own in zip(names, spread, strict=True) if not own > 0]
+    if flat or not np.isfinite(value):
+        raise CannotAnswerError(
+            f"{' and '.join(map(repr, flat or names))}: what was measured does not vary beyond its noise."
+        )
+    if abs(value.real) > WILD:
+        raise CannotAnswerError(
+            f"{names[0]!r} and {names[1]!r} vary too little beyond their noise: their correlation would be {value.real:.1f}."
+        )

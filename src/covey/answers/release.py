@@ -13,27 +13,23 @@ import numpy as np
 
 from covey.answers import regression
 from covey.answers import replicates as again
-from covey.answers.answer import About, Answer, AnswerTable, answers, in_library, shown
+from covey.answers.answer import About, Answer, AnswerTable, Per, Wanted, answers, checked, in_library, shown
 from covey.answers.bands import ReportBands
 from covey.answers.columns import Columns, Conditions, named, said, together
 from covey.answers.estimates import (
     LOST,
     Estimate,
     LostInNoiseError,
-    correlation,
     delta,
     keeps,
-    paired_correlation,
     possible,
     ratio,
     ratio_of_cells,
     require_kept,
-    require_varying,
-    with_square,
 )
 from covey.answers.evidence import Evidence
 from covey.answers.moments import Feature, Moments, Rows
-from covey.answers.persons import Per, Persons, outer
+from covey.answers.persons import Persons
 from covey.core.arrays import Floats, Integers
 from covey.drawing import PART_PERSONS, Drawn, MakePersons, draw_persons
 from covey.entropy import Streams
@@ -41,22 +37,13 @@ from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
 from covey.privacy.certificate import TableBounds
 from covey.reading import Reader
-from covey.release.conditional import Wish, draw_rows
+from covey.release.conditional import draw_rows
 from covey.release.contents import Bounds, PrivateRelease
 from covey.table.codec import Codec
 from covey.table.sources import joined
 
 DRAWN = 20_000  # rows of the centres that variances are read off: right to about a hundredth
 Z95 = 1.96  # of a normal law: half a 95% interval in deviations
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """How an answer is wanted: whether persons or events count equally, with which confidence, and about what."""
-
-    per: Per
-    confidence: float
-    about: About
 
 
 @dataclass(frozen=True)
@@ -101,24 +88,22 @@ class Release(PrivateRelease):
     def draw(self, m: int, where: Conditions | None = None, seed: int | None = None) -> Iterable[Any]:
         """The same as columns, part by part, so that there may be more than the memory holds."""
         m, streams = whole_number(m, "m", 1, "It counts the synthetic rows, or persons."), streams_of(seed)
+        columns, where = Columns(self.codecs, tables=self._tables), named(where or {})
         if not self.several:
-            wanted = Columns((self.codec,)).wishes(where or {})
-            return draw_rows(self.codec, self.row_law, m, wanted, streams)
-        make = MakePersons(self.described, self.persons)
-        return draw_persons(make, m, self._about_persons(where), streams) if where else Drawn(m, make, streams)
-
-    def _about_persons(self, where: Conditions) -> list[Wish]:
-        """Conditions on persons."""
-        wanted = {}
-        for name, value in named(where).items():
-            part, field = self.described.find(name)
-            if part.parent is not None:
+            return draw_rows(self.codec, self.row_law, m, columns.wishes(where), streams)
+        for name in where:
+            if columns.place(name) >= len(self.codec.names):
                 raise CannotAnswerError(
                     f"{name!r} is a column of events, of which a person has several: some or all of them may meet a condition. "
                     f"Persons are drawn by columns of {self.described.unit.name}."
                 )
-            wanted[field.name] = value
-        return Columns(self.codecs[:1]).wishes(wanted)
+        make = MakePersons(self.described, self.persons)
+        return draw_persons(make, m, columns.wishes(where), streams) if where else Drawn(m, make, streams)
+
+    @property
+    def _tables(self) -> tuple[str | None, ...]:
+        """The names of several tables; None for persons without columns."""
+        return tuple(None if part.bare else part.name for part in self.described.tables) if self.several else ("",)
 
     def _frames(self, parts: list[Any], library: str) -> Any:
         if not self.several:
@@ -144,11 +129,9 @@ class Release(PrivateRelease):
         """Columns by name; numbers have the units that they were measured in."""
         edges: dict[int, Integers] = {j: self.evidence.margins[j].edges for j in self.cells}
         shares = dict(enumerate(self.shares)) if self.measurements is not None else {}
-        if not self.several:
-            return Columns(self.codecs, edges, shares, self.privacy.left_out)
-        shares = {j: own / max(float(own.sum()), 1e-12) for j, own in shares.items()}
-        tables = tuple(None if part.bare else part.name for part in self.described.tables)
-        return Columns(self.codecs, edges, shares, self.privacy.left_out, tables)
+        if self.several:
+            shares = {j: own / max(float(own.sum()), 1e-12) for j, own in shares.items()}
+        return Columns(self.codecs, edges, shares, self.privacy.left_out, self._tables)
 
     @cached_property
     def events(self) -> Persons:
@@ -171,24 +154,12 @@ class Release(PrivateRelease):
     def drawn(self) -> Rows:
         """Rows of codes from the model; the same each time. Of persons each with one of their events, -1 where there is none."""
         streams = Streams.from_seed(0).child("answers")
-        return self.in_units(again.Mechanism(self).table(DRAWN, streams), streams)
+        return again.in_units(self, again.Mechanism(self).table(DRAWN, streams), streams)
 
     @cached_property
     def centres_rows(self) -> Rows:
         """Balanced rows of the centres, for averages with replicates."""
         return again.centres_rows(self, self.fitted, Streams.from_seed(0).child("sharper"))
-
-    def in_units(self, codes: Any, streams: Streams) -> Rows:
-        """Rows of codes by the units that numbers were measured in; of persons each with a random one of their events."""
-        if self.several:
-            counts, public = codes.counts, streams.postprocessing("one event")
-            at = np.cumsum(counts) - counts + np.floor(public.random(len(counts)) * counts).astype(np.int64)
-            some = codes.events[np.minimum(at, len(codes.events) - 1)]
-            codes = np.column_stack([codes.persons, np.where(counts[:, None] > 0, some, -1)])
-        units = codes.astype(np.int64)
-        for j in self.cells:
-            units[:, j] = np.searchsorted(self.evidence.margins[j].edges, units[:, j], side="right") - 1
-        return Rows(units)
 
     @property
     def bands(self) -> ReportBands | None:
@@ -245,14 +216,11 @@ class Release(PrivateRelease):
         row for each group; without conditions the proportion of each group itself. For events, per="person" is about a random
         event of a random person with events, per="event" about a random event of all.
         """
-        wish, given = self.wish(per, confidence, about), named(given or {})
-        if by is None:
-            return self._share(named(of, 1), given, {}, wish)
-        place = self.columns.place(by)
-        return self._by_group(by, lambda mask: self._share(named(of), given, {place: mask}, wish))
+        wish, of, given = self.wish(per, confidence, about), named(of, int(by is None)), named(given or {})
+        return self._by_group(by, lambda group: self._share(of, given, group, wish))
 
     def _share(self, of: Conditions, given: Conditions, group: Mapping[int, Floats], wish: Wanted) -> Answer:
-        top = self.columns.conditions(of) if of else dict(group)
+        top = self._chosen({}, of) or dict(group)
         bottom = self._chosen(group if of else {}, given)
         for a, mask in bottom.items():
             top[a] = top.get(a, 1.0) * mask
@@ -275,19 +243,19 @@ class Release(PrivateRelease):
     ) -> Any:
         """The mean of a number or flag, over rows that have it; with `by` a table, a row for each group. `per` as for shares."""
         wish, where = self.wish(per, confidence, about), named(where or {})
-        if by is None:
-            return self._mean(column, {}, where, wish)
-        place = self.columns.place(by)
-        if self.several and place == self.columns.place(column):
+        if by is not None and self.several and self.columns.place(by) == self.columns.place(column):
             raise ParameterError(f"{column!r} cannot be its own groups: group by another column.")
-        return self._by_group(by, lambda mask: self._mean(column, {place: mask}, where, wish))
+        return self._by_group(by, lambda group: self._mean(column, group, where, wish))
 
-    def _by_group(self, by: str, ask: Callable[[Floats], Answer]) -> AnswerTable:
+    def _by_group(self, by: str | None, ask: Callable[[dict[int, Floats]], Answer]) -> Answer | AnswerTable:
         """One answer for each group, by its mask: an interval with what is to be said of the group, or why there is none."""
-        groups, found = self.columns.groups(by, self.evidence.bins(self.columns.place(by))), list[Answer | str]()
+        if by is None:
+            return ask({})
+        place, found = self.columns.place(by), list[Answer | str]()
+        groups = self.columns.groups(by, self.evidence.bins(place))
         for _, mask in groups:
             try:
-                answer = ask(mask)
+                answer = ask({place: mask})
                 found.append(replace(answer, note=together([answer.note], self.columns.notes(by, mask))))
             except LostInNoiseError as error:
                 found.append(str(error))
@@ -302,10 +270,8 @@ class Release(PrivateRelease):
 
     def _chosen(self, group: Mapping[int, Floats], where: Conditions) -> dict[int, Floats]:
         """The units of each attribute that belong to a group and meet conditions."""
-        chosen = dict(group)
-        for a, mask in (self.columns.conditions(where) if where else {}).items():
-            chosen[a] = chosen.get(a, 1.0) * mask
-        return chosen
+        chosen = self.columns.conditions(where)
+        return chosen | {a: mask * chosen.get(a, 1.0) for a, mask in group.items()}
 
     def _mean(self, column: str, group: Mapping[int, Floats], where: Conditions, wish: Wanted) -> Answer:
         scores, half = self.columns.number(column)
@@ -361,33 +327,19 @@ class Release(PrivateRelease):
     ) -> Any:
         """How many events a person has on average, all or those that meet one condition; with `by` for groups of persons."""
         persons, wish = self.events, self.wish(None, confidence, about)
-        sampled, question = about == "population", f"rate{' ' + said(named(of)) if of else ''}"
-
-        def answer(estimate: Estimate, note: str = "") -> Answer:
-            return self._answer(question, estimate, ({persons.first: 0.0}, {}), wish, (0.0, np.inf), note, per="")
-
-        if of:
-            chosen = self.columns.conditions(of)
-            if by is not None or len(chosen) > 1 or not persons.of_event(next(iter(chosen))):
-                raise CannotAnswerError(
-                    "a rate is one of all events, with groups of persons, or of the events that meet one condition: three things "
-                    "at once were not measured. Compute others from the rows, without an interval."
-                )
-            ((place, mask),) = chosen.items()
-            entries, number = persons.weighed(place)
-            note = together(self.columns.notes_of(of))
-            return answer(entries.ratio(outer(number, persons.folded(place, mask)), None, sampled), note)
-        if by is None:
-            entries = persons.alone(persons.count)
-            return answer(entries.ratio(np.arange(len(entries.values), dtype=np.float64), None, sampled))
-        place = self.columns.place(by)
-        if persons.of_event(place):
+        chosen = self.columns.conditions(of or {})
+        if of and (by is not None or len(chosen) > 1 or not persons.of_event(next(iter(chosen)))):
+            raise CannotAnswerError(
+                "a rate is one of all events, with groups of persons, or of the events that meet one condition: three things "
+                "at once were not measured. Compute others from the rows, without an interval."
+            )
+        if by is not None and persons.of_event(self.columns.place(by)):
             raise ParameterError(f"{by!r} is a column of events: ask for rate {by}=…, or group by a column of persons.")
-        entries, number = persons.weighed(place)
 
-        def ask(mask: Floats) -> Answer:
-            top, bottom = (outer(each, persons.folded(place, mask)) for each in (number, np.ones(len(number))))
-            return answer(entries.ratio(top, bottom, sampled, moved=False))
+        def ask(group: dict[int, Floats]) -> Answer:
+            estimate = persons.rate(group or chosen, by is not None, about == "population")
+            question, note = f"rate{' ' + said(of) if of else ''}", together(self.columns.notes_of(of))
+            return self._answer(question, estimate, ({persons.first: 0.0}, {}), wish, (0.0, np.inf), note, per="")
 
         return self._by_group(by, ask)
 
@@ -401,19 +353,18 @@ class Release(PrivateRelease):
         if self.described.link.gaps:
             answer: Answer = self.mean("gap", confidence=confidence, about=about)
             return replace(answer, question="wait")
-        order = self.described.link.order
+        order, name = self.described.link.order, f"{self.described.events.name}.{self.described.link.order}"
         if order is None or self.described.link.numbered:
             raise CannotAnswerError(
                 "the package names no column of times as order, so there is no time between events."
             )
-        place = self.columns.place(f"{self.described.events.name}.{order}")
-        scale = self.columns.scale(self.columns.called[place])
-        if scale is None or scale.first or scale.words or not self.columns.field(self.columns.called[place]).required:
+        place, scale = self.columns.place(name), self.columns.scale(name)
+        if scale is None or scale.first or scale.words or not self.columns.field(name).required:
             raise CannotAnswerError(f"{order!r} has values apart: no time between events can be told from them.")
         estimate = persons.wait(place, scale, about == "population")
         unit = "days" if scale.grid.field.type == "date" else "its own units"
-        words_ = f", in bins of {order!r}; of where events lie inside them only bounds are known; in {unit}"
-        return self._answer("wait", estimate, ({place: 0.0}, {}), wish, (0.0, np.inf), "", words_, per="")
+        how = f", in bins of {order!r}; of where events lie inside them only bounds are known; in {unit}"
+        return self._answer("wait", estimate, ({place: 0.0}, {}), wish, (0.0, np.inf), "", how, per="")
 
     def quantile(  # how the answer is wanted comes after the question
         self,
@@ -426,20 +377,16 @@ class Release(PrivateRelease):
         about: About = "population",
     ) -> Answer:
         """A quantile of a number, to the bins it was measured in: the interval ends at their edges. `per` as for shares."""
-        if not isinstance(q, Real):
+        if not isinstance(q, Real) or not 0 < q < 1:
             raise ParameterError(f"q must be one number between 0 and 1, got {q!r}. Ask once for each.")
-        if not 0 < q < 1:
-            raise ParameterError(f"q must lie between 0 and 1, got {q!r}.")
         wish = self.wish(per, confidence, about)
         scores, half = self.columns.number(column)
         there, place = self.columns.there(column), self.columns.place(column)
-        chosen = self.columns.conditions(where) if where else {}
+        chosen = self.columns.conditions(where or {})
         own = there * chosen.pop(place, 1.0)
         order = [np.array([k]) for k in np.flatnonzero(own)]
-        if self.several and not self.events.by_units(
-            [place, *chosen], wish.per
-        ):  # beside another column bins are whole
-            bins = self.evidence.bins(place)
+        if self.several and not self.events.by_units([place, *chosen], wish.per):
+            bins = self.evidence.bins(place)  # which are whole beside another column
             order = [members for k in range(bins.max() + 1) if own[members := np.flatnonzero(bins == k)].any()]
         if not order:
             raise ParameterError(f"no value of {column!r} meets the condition.")
@@ -462,12 +409,9 @@ class Release(PrivateRelease):
         shown = float(middle), float((scores - half)[low[0]]), float((scores + half)[high[-1]])
         question = f"quantile {q:g} {column}" + (f" where {said(where)}" if where else "")
         se = float((shown[2] - shown[1]) / 2 / Z95)
-        at_ends = np.zeros(len(scores))
-        at_ends[np.concatenate([low, value, high])] = (
-            1.0  # inside the limits it does not move with what lies beyond them
-        )
-        limits = self.columns.notes(column, at_ends)
-        note = together(limits, self.columns.notes_of(where, but=column))
+        at_ends = np.zeros(len(scores))  # inside the limits it does not move with what lies beyond them
+        at_ends[np.concatenate([low, value, high])] = 1.0
+        note = together(self.columns.notes(column, at_ends), self.columns.notes_of(where, but=column))
         answer = Answer(question, *shown, se, wish.confidence, about, "measured, to bins", note)
         return self._of_persons(answer, (place, *chosen), wish.per)
 
@@ -475,21 +419,10 @@ class Release(PrivateRelease):
         """Pearson's correlation of two numbers or flags, over rows that have both."""
         if self.columns.place(x) == self.columns.place(y):
             raise ParameterError("a correlation needs two different columns.")
-        parts = [self.number_feature(name) for name in (x, y)]
-        if all(there.all() and not self.partial(feature.attribute) for feature, there in parts):
-            moments = self.moments(tuple(feature for feature, _ in parts))
-            function = correlation
-        else:
-            moments, function = (
-                self.moments(tuple(f for part in parts for f in with_square(*part))),
-                paired_correlation,
-            )
-        require_kept(moments, [0, len(moments.features) // 2], self.columns.names)
-        require_varying(moments, function, (x, y))
-        estimate = delta(moments, function, self.sampled(about))
+        estimate = regression.correlate(self, x, y, about)
         question, note = f"correlation {x} {y}", together(*(self.columns.notes(own) for own in (x, y)))
-        found = answers(estimate, [question], check(confidence), about, estimate.words(), (-1.0, 1.0), note)[0]
-        return self._of_persons(found, [feature.attribute for feature, _ in parts], "person")
+        found = answers(estimate, [question], checked(confidence), about, estimate.words(), (-1.0, 1.0), note)[0]
+        return self._of_persons(found, [self.columns.place(own) for own in (x, y)], "person")
 
     def regress(
         self, formula: str, family: str = "linear", *, confidence: float = 0.95, about: About = "population"
@@ -502,7 +435,7 @@ class Release(PrivateRelease):
         estimate = regression.fit(model, self, about)
         questions = [f"regress {formula}: {term}" for term in model.terms]
         note = together(*(self.columns.notes(*own) for own in model.picked))
-        found = answers(estimate, questions, check(confidence), about, estimate.words(model.note), note=note)
+        found = answers(estimate, questions, checked(confidence), about, estimate.words(model.note), note=note)
         places = [feature.attribute for feature in model.features]
         return AnswerTable(tuple(self._of_persons(one, places, "person") for one in found), model.terms, "term")
 
@@ -527,7 +460,7 @@ class Release(PrivateRelease):
         """
         self.sampled(about)
         mechanism, streams = again.Mechanism(self, library), streams_of(seed)
-        found = again.interval(mechanism, function, replicates, check(confidence), about, streams)
+        found = again.interval(mechanism, function, replicates, checked(confidence), about, streams)
         return replace(found, note=together(self.columns.notes_of_all()))
 
     def sharpened(self, replicates: int = 8, *, seed: int | None = None) -> Release:
@@ -550,7 +483,7 @@ class Release(PrivateRelease):
         if per not in (None, "person", "event") or (per is not None and not self.several):
             one = "" if self.several else " and needs persons with events: this release has one table"
             raise ParameterError(f"per must be 'person' or 'event'{one}, got {per!r}.")
-        return Wanted(per or "person", check(confidence), about)
+        return Wanted(per or "person", checked(confidence), about)
 
     def partial(self, attribute: int) -> bool:
         """Whether some persons have no value of an attribute, because they have no events."""
@@ -653,13 +586,6 @@ class Release(PrivateRelease):
     def __repr__(self) -> str:
         counted, width = "persons" if self.several else "rows", len(self.described.fields)
         return f"Release({self.parts.m} synthetic {counted}, {width} columns; {self.privacy})"
-
-
-def check(confidence: float) -> float:
-    """A confidence between 0 and 1."""
-    if not isinstance(confidence, Real) or not 0 < confidence < 1:
-        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
-    return float(confidence)
 
 
 def streams_of(seed: int | None) -> Streams:

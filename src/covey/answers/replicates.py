@@ -222,7 +222,20 @@ def _number(value: Any) -> float:
     return found
 
 
-# Averages with the centres.
+# Rows of units, and averages with the centres.
+
+
+def in_units(release: Release, codes: Any, streams: Streams) -> Rows:
+    """Rows of codes by the units that numbers were measured in; of persons each with a random one of their events."""
+    if release.several:
+        counts, public = codes.counts, streams.postprocessing("one event")
+        at = np.cumsum(counts) - counts + np.floor(public.random(len(counts)) * counts).astype(np.int64)
+        some = codes.events[np.minimum(at, len(codes.events) - 1)]
+        codes = np.column_stack([codes.persons, np.where(counts[:, None] > 0, some, -1)])
+    units = codes.astype(np.int64)
+    for j in release.cells:
+        units[:, j] = np.searchsorted(release.evidence.margins[j].edges, units[:, j], side="right") - 1
+    return Rows(units)
 
 
 def sharpened(release: Release, count: int, streams: Streams) -> Release:
@@ -233,14 +246,14 @@ def sharpened(release: Release, count: int, streams: Streams) -> Release:
     def run(own: Streams) -> Replicate:
         table, fitted = mechanism.refit(own)
         rows = centres_rows(release, fitted, own.child("rows"))
-        return Replicate(_small(release.in_units(table, own)) if release.privacy.n <= LARGE else None, _small(rows))
+        return Replicate(_small(in_units(release, table, own)) if release.privacy.n <= LARGE else None, _small(rows))
 
     return replace(release, runs=tuple(mechanism.runs(count, streams, run)))
 
 
 def centres_rows(release: Release, fitted: Fitted, streams: Streams) -> Rows:
     """Balanced rows of what was fitted, or persons each with one event."""
-    return release.in_units(fitted.law.draw(max(CENTRES_ROWS, min(release.privacy.n, LARGE)), streams), streams)
+    return in_units(release, fitted.law.draw(max(CENTRES_ROWS, min(release.privacy.n, LARGE)), streams), streams)
 
 
 def _small(rows: Rows) -> Rows:
