@@ -218,13 +218,6 @@ def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monk
     assert sums[0] == sums[1]
 
 
-def test_more_rows_can_be_drawn_from_published_centres(folder, visits):
-    _, schema = visits
-    parts = list(covey.load(folder).draw(50, seed=0))
-    assert Codec(schema).problems(parts[0]) == []
-    assert {len(column) for column in parts[0].values()} == {50}
-
-
 @pytest.mark.parametrize("parquet", [False, True])
 def test_rows_are_written_part_by_part(visits, tmp_path, monkeypatch, parquet):
     """Parts leave no seam: one header, every row, the same rows as drawn, and a bundle that is verified in parts too."""

@@ -180,14 +180,10 @@ def test_files_that_no_covey_wrote_are_refused_in_words(facts, arrays, tmp_path)
     np.savez(tmp_path / "measurements.npz", **held | changed)
     with pytest.raises(InputError, match="do not fit together"):
         read_measurements(tmp_path, [3, 7, 2])
-
-
-@pytest.mark.parametrize("text", ["[]", "{}", "3", "null"])
-def test_a_description_of_another_kind_is_refused(text, tmp_path):
-    write_measurements(fitted(codes(), 1.0, domain=(3, 7, 2)), ["a", "b", "c"], tmp_path)
-    (tmp_path / "measurements.json").write_text(text)
-    with pytest.raises(InputError, match="update covey"):
-        read_measurements(tmp_path, [3, 7, 2])
+    for text in ("[]", "{}", "3", "null"):
+        (tmp_path / "measurements.json").write_text(text)
+        with pytest.raises(InputError, match="update covey"):
+            read_measurements(tmp_path, [3, 7, 2])
 
 
 def test_the_histograms_kept_are_those_that_were_measured():
