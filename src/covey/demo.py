@@ -151,8 +151,8 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
     """The whole way of a table, from a file with names in it to a report that can be shown: draft, release, verify, evaluate."""
     from covey.privacy.budget import parameters
     from covey.privacy.ledger import Ledger
-    from covey.release.confidential import write_confidential
     from covey.release.contents import About
+    from covey.release.evaluation import write_confidential
     from covey.release.verify import verify_bundle
     from covey.workflow import PrivateOrder, draft, evaluate, release
 

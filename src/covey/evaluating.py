@@ -21,10 +21,7 @@ from covey.preparing import PLAIN, fit_of
 from covey.privacy.certificate import WORDS
 from covey.reading import Reader
 from covey.release import evaluation
-from covey.release.changed import changed_words
-from covey.release.confidential import evaluation_html
-from covey.release.contradictions import contradiction_words
-from covey.release.numbers import number_words
+from covey.release.page import lines
 from covey.release.verify import described_by, tables_of, verify_bundle
 from covey.table.codec import Codec
 from covey.table.databases import Database
@@ -46,7 +43,7 @@ class Evaluated:
         """The same in pictures: a confidential page."""
         if self.rows is None:
             raise ParameterError("there is no page of pictures for persons with events, only figures.")
-        return evaluation_html(self.rows, self.figures)
+        return evaluation.evaluation_html(self.rows, self.figures)
 
     def __repr__(self) -> str:
         return f"Evaluated({self.rows!r})"
@@ -77,24 +74,7 @@ def evaluate(  # what is compared, and how
         [table] = Description.load(table).places(table).values()
     rows = evaluation.compare(table, bundle, dialect, person)
     figures = evaluation.evaluate(rows, targets, predicting)
-    words = [
-        "CONFIDENTIAL: computed on real data",
-        *(f"CHANGED BY THE SCHEMA: {line}" for line in changed_words(figures["changed"])),
-        *number_words(figures["numbers"]),
-        *evaluation.distance_words(figures),
-        *contradiction_words(figures["contradictions"]),
-        *_prediction_words(figures["prediction"]),
-    ]
-    return Evaluated(figures, tuple(words), rows)
-
-
-def _prediction_words(found: Sequence[dict[str, Any]] | None) -> list[str]:
-    if found is None:
-        return ["predictions left out: pip install 'covey[evaluate]'"]
-    said = "AUC for {}: {:.3f} trained on synthetic rows, {:.3f} trained on real rows"
-    return [
-        said.format(e["target"], *(e[f"trained_on_{kind}"]["auc"] for kind in ("synthetic", "true"))) for e in found
-    ]
+    return Evaluated(figures, tuple(evaluation.evaluation_words(figures)), rows)
 
 
 def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: Sequence[str]) -> Evaluated:
@@ -130,14 +110,7 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: 
         "total_variation": {WORDS[kind]: value for kind, value in found.items()},
         "total_variation_of_resampled_true_persons": {WORDS[kind]: value for kind, value in again.items()},
     }
-    words = [
-        "CONFIDENTIAL: computed on real data",
-        *(f"CHANGED BY THE SCHEMA: {line}" for line in changed),
-        "average total variation distance (in brackets: of a fresh sample of real persons)",
-        *(f"  {WORDS[kind]}: {value:.4f} ({again[kind]:.4f})" for kind, value in found.items()),
-        *_prediction_words(predicted),
-    ]
-    return Evaluated(figures, tuple(words))
+    return Evaluated(figures, tuple(lines("evaluation_persons.txt", figures=figures)))
 
 
 def compared_tables(true: Persons, drawn: Persons, ordered: bool) -> dict[str, list[Query]]:

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 import covey
 from covey.cli import main
 from covey.release.bundle import write_bundle
-from covey.release.changed import Changes, changed_words
-from covey.release.confidential import evaluation_html
-from covey.release.evaluation import Comparison, compare, evaluate, total_variation
+from covey.release.changed import Changes
+from covey.release.evaluation import Comparison, compare, evaluate, evaluation_html, total_variation
+from covey.release.page import lines
 from covey.table.codec import Codec
 from covey.table.columns import Words
 from covey.table.schema import Field, Schema
@@ -83,7 +83,7 @@ def test_every_kind_of_change_is_counted_with_its_share():
 
 def test_words_say_what_happened_to_each_column():
     codec, _, found = changes_of(raw())
-    said = "\n".join(changed_words(found.figures(codec)))
+    said = "\n".join(lines("changed.txt", changed=found.figures(codec)))
     assert "1 of 9 columns of the table are not in the bundle: name" in said
     assert "delay: 25.0% of the cells lie beyond 0 to 1 and were moved to these limits" in said
     assert "which changes the mean from 75.5 to 0.75" in said
@@ -100,13 +100,15 @@ def test_text_among_numbers_is_told_and_words_for_missing_are_not():
     schema = Schema((Field("delay", "integer", minimum=0, maximum=1),), missing_values=("", "-9"))
     codec, _, found = changes_of(frame, schema)
     assert {k: rows.tolist().count(True) for k, rows in found.kinds["delay"].items()} == {"moved": 1, "emptied": 1}
-    assert "delay: 12.5% of the cells are not of type integer and became missing" in changed_words(found.figures(codec))
+    assert "delay: 12.5% of the cells are not of type integer and became missing" in lines(
+        "changed.txt", changed=found.figures(codec)
+    )
 
 
 def test_a_table_that_fits_has_no_changes():
     frame = raw().filter(pl.arange(0, 400) % 4 != 0).drop("name")
     codec, cells, found = changes_of(frame, binned=False)
-    assert changed_words(found.figures(codec)) == []
+    assert lines("changed.txt", changed=found.figures(codec)) == []
     assert found.stand(codec, cells).tolist() == cells.tolist()
     rows = Comparison.of(codec, cells, cells, {"guarantee": "none"}, found)
     own = evaluate(rows, predicting=False)["average_total_variation"]

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from covey.release.confidential import contradiction_section
-from covey.release.contradictions import contradiction_words, contradictions
+from covey.release.contradictions import contradictions
+from covey.release.evaluation import contradiction_section
+from covey.release.page import lines
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
 
@@ -54,7 +55,7 @@ def test_rows_of_the_same_kind_contradict_nothing():
         "left = came + stay",
         "paid is missing → method is none",
     }
-    assert contradiction_words(figures)[1:] == []
+    assert lines("contradictions.txt", found=figures)[1:] == []
 
 
 def test_broken_relations_are_counted_among_the_rows_that_they_speak_of():
@@ -75,7 +76,7 @@ def test_broken_relations_are_counted_among_the_rows_that_they_speak_of():
     example = found["score = copy"]["example"]
     assert set(example) == {"score", "copy"}
     assert example["score"] != example["copy"]
-    words = contradiction_words(figures)
+    words = lines("contradictions.txt", found=figures)
     assert words[
         1
     ] == f"  paid is missing → method is none: broken by {100 * figures['worst'][0]['synthetic']:.1f}% of the " + (
@@ -88,7 +89,7 @@ def test_columns_that_know_nothing_of_each_other_have_no_relations():
     strangers = {name: g.permutation(column) for name, column in true_rows().items()}
     figures = compared(strangers, true_rows(1))
     assert (figures["relations"], figures["score"]) == (0, 0.0)
-    assert contradiction_words(figures) == []
+    assert lines("contradictions.txt", found=figures) == []
     assert contradiction_section(figures) == []
 
 

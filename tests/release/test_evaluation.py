@@ -14,18 +14,21 @@ from covey.core.tables.distance import covariance_loss
 from covey.errors import MissingExtraError, ParameterError
 from covey.release import evaluation
 from covey.release.bundle import write_bundle
-from covey.release.confidential import evaluation_html, prediction, worst_cells, write_confidential
 from covey.release.evaluation import (
     Comparison,
     compare,
     covariance_difference,
-    distance_words,
     evaluate,
+    evaluation_html,
+    evaluation_words,
     learn,
+    prediction,
     share_compared,
     total_variation,
+    worst_cells,
+    write_confidential,
 )
-from covey.release.numbers import number_figures, number_words, quantile_tables
+from covey.release.numbers import number_figures, quantile_tables
 from covey.release.places import refuse_in_bundle
 from covey.release.summary import describe
 from covey.table.codec import Codec
@@ -132,7 +135,7 @@ def test_wide_tables_compare_a_sample_of_tables_and_say_so():
     page = check_page(evaluation_html(rows, figures))
     assert "The worst pairs are the worst of 1,000 of 7,140 tables" in page.text
     assert "36 worst of 120 columns" in page.text
-    assert "averaged over 1,000 of 7,140 tables, chosen at random" in distance_words(figures)[0]
+    assert "averaged over 1,000 of 7,140 tables, chosen at random" in "\n".join(evaluation_words(figures))
     pairs = [frozenset(pair[:2]) for pair in figures["worst_pairs"]]
     assert len(pairs) == len(set(pairs)) == evaluation.WORST
 
@@ -319,7 +322,7 @@ def test_a_median_that_is_far_off_is_the_first_line():
         total_variation(rows.true, rows.synthetic, rows.codec.domain_sizes, (0,)) < 0.01
     )  # twenty bins of equal width
     assert figures["columns"]["income"] > 0.5
-    words = number_words(figures["numbers"])
+    words = evaluation_words(figures)[1:]
     assert words[0].startswith("FAR OFF: the median of income is 4")
     assert "standard deviations off" in words[0]
     page = check_page(evaluation_html(rows, figures))

@@ -53,7 +53,7 @@ def evaluate(
     source: Any, folder: Path, out: Path | None, report: Path | None, force: bool, as_json: bool, **said: Any
 ) -> None:
     """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
-    from covey.release.confidential import write_confidential
+    from covey.release.evaluation import write_confidential
     from covey.release.places import check_new_file, refuse_in_bundle
     from covey.workflow import evaluate as compare
 

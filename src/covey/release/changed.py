@@ -5,7 +5,7 @@ Confidential like all of the evaluation. A bundle knows the table only as its sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.release.charts import percent, word
 from covey.release.numbers import there
 from covey.release.summary import point
 from covey.table.attributes import MISSING, ColumnLog, Grid, Labels
@@ -25,7 +24,6 @@ from covey.table.rules import Mask
 
 UNKNOWN = -1  # the cell of a word that is no category: those of categories count from 0
 ROUNDED = 1e-6  # of a step of the precision: floats are off by less
-SAID = 12  # columns that are told one by one: all are in the figures
 
 
 @dataclass(frozen=True)
@@ -154,38 +152,3 @@ def _steps(attribute: Grid, column: Any) -> Floats:
 def _shown(attribute: Grid, cell: float) -> float | str:
     value = cell / attribute.scale
     return float(value) if attribute.field.type in ("integer", "number") else point(attribute.field, round(value))
-
-
-# In words.
-
-
-def changed_words(figures: Mapping[str, Any]) -> list[str]:
-    """One sentence about columns that are left out, then one for each kind of change in each column, the worst first."""
-    left, columns, out = figures["left_out"], figures["columns"], []
-    if left["columns"]:
-        names = ", ".join(left["columns"])
-        out.append(f"{len(left['columns'])} of {left['of']} columns of the table are not in the bundle: {names}")
-    for name, own in list(columns.items())[:SAID]:
-        out += [f"{name}: {percent(own[kind])} of the cells {says(own)}" for kind, says in SAYS.items() if kind in own]
-    if len(columns) > SAID:
-        out.append(f"{len(columns) - SAID} more columns were changed in fewer cells")
-    return out
-
-
-def _moved(own: Mapping[str, Any]) -> str:
-    (low, high), (true, moved) = own["limits"], own["mean"]
-    return (
-        f"lie beyond {word(low)} to {word(high)} and were moved to these limits, which changes the mean from {word(true)} to "
-        f"{word(moved)}"
-    )
-
-
-SAYS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "moved": _moved,
-    "merged": lambda own: f"are in no category of the schema and were merged into {own['into']!r}",
-    "emptied": lambda own: (
-        f"are {'in no category of the schema' if own['type'] == 'string' else 'not of type ' + own['type']} and became missing"
-    ),
-    "filled": lambda own: "are missing and were filled with the default, because the column is required",
-    "coarsened": lambda own: "were rounded, or replaced by their bin",
-}

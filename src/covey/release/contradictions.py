@@ -7,7 +7,7 @@ The score is the mean over all of them of the share by which the synthetic rows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, permutations
@@ -31,7 +31,7 @@ COLUMNS = 60  # the first ones: all triples of numbers are looked at
 FEW = 100  # values of a column that another one may determine
 CONDITIONS = 30  # values of a column of which each may imply something
 RUNS = 3  # for each value: so often it may change along a number whose intervals determine it
-LISTED, SAID = 20, 5  # contradictions that a page shows, and a screen
+LISTED = 20  # contradictions that a page shows
 DAY = 86400.0  # seconds, in which dates are compared with times
 Test = Callable[..., tuple[Any, Any]]  # which rows a relation speaks of, and which keep it
 
@@ -221,14 +221,3 @@ def _implications(columns: Sequence[Column]) -> Iterator[Relation]:
 
 def _meets(values: Floats, value: float) -> Any:
     return np.isnan(values) if np.isnan(value) else values == value
-
-
-def contradiction_words(found: Mapping[str, Any]) -> list[str]:
-    """The score in a line, and a line for each of the worst contradictions."""
-    score = f"of 100 rows {100 * found['score']:.1f} more than in the true table contradict a relation that holds there"
-    worst = [
-        f"  {one['relation']}: broken by {one['synthetic']:.1%} of the synthetic rows, {one['true']:.1%} of the true ones"
-        for one in found["worst"][:SAID]
-        if one["synthetic"] > one["true"]
-    ]
-    return [f"{score}, the mean over {found['relations']} relations", *worst] if found["relations"] else []

@@ -6,7 +6,7 @@ all else is about the rows that have a value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -140,23 +140,6 @@ def alarms(columns: dict[str, dict[str, Any]]) -> list[str]:
             words = f"the distribution of {name} differs: the proportion below some value is off by {shape:.0%}"
             found.append((shape / SHAPE_ALARM, words))
     return [words for _, words in sorted(found, key=lambda one: -one[0])]
-
-
-def number_words(figures: Mapping[str, Any]) -> list[str]:
-    """The figures in lines for a screen, what is far off before all else."""
-    out, columns = [f"FAR OFF: {words}" for words in figures["alarms"]], figures["columns"]
-    if columns:
-        mean = float(np.mean([own["kolmogorov"] for own in columns.values()]))
-        worst = ", ".join(f"{name} ({own['kolmogorov']:.3f})" for name, own in list(columns.items())[:3])
-        out.append(f"distribution functions of numbers differ by at most {mean:.3f} on average; worst: {worst}")
-    if pairs := figures["rank_correlations"]:
-        a, b, true, synthetic = pairs[0]
-        out.append(f"rank correlations: worst is {a} × {b}, {synthetic:.2f} instead of {true:.2f}")
-    if means := figures["group_means"]:
-        number, field, label, true, synthetic, off = means[0]
-        what = f"{number} where {field} is {label}: {word(synthetic)} instead of {word(true)}"
-        out.append(f"group means: worst is {what}, {off:.2f} standard deviations off")
-    return out
 
 
 def rank_correlations(numbers: Sequence[Number]) -> list[tuple[str, str, float, float]]:

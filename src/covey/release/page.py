@@ -1,4 +1,4 @@
-"""Pages, READMEs and catalogue entries from the templates beside this file: whatever a column is called, it is text."""
+"""Pages, READMEs, catalogue entries and words for a screen, from templates: whatever a column is called, it is text."""
 
 from __future__ import annotations
 
@@ -61,6 +61,11 @@ def _escaped(template: str, value: Any) -> Any:
 def render(template: str, **given: Any) -> Html:
     """A template with what it shows."""
     return Html(templates().get_template(template).render(given))
+
+
+def lines(template: str, **given: Any) -> list[str]:
+    """A template of plain text, line by line."""
+    return render(template, **given).splitlines()
 
 
 def section(key: str, title: str, template: str, **given: Any) -> Part:
