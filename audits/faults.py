@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-import covey.core.paper.bingham
 import numpy as np
 
 import audits.gates
