@@ -14,7 +14,7 @@ from covey.answers.release import Release
 from covey.core.arrays import Integers
 from covey.errors import InputError
 from covey.privacy.budget import NOISE, Charge, PrivacyStatement
-from covey.privacy.certificate import WORDS, Certificate, OutOfPlace, TableBounds
+from covey.privacy.certificate import WORDS, Certificate, Distances, OutOfPlace
 from covey.release.contents import AnonymousRelease, AnyRelease, Bounds
 from covey.release.model import read_json, read_model
 from covey.release.verify import checked_bundle, described_by, promised, rows_path, tables_of
@@ -121,11 +121,11 @@ def read_certificate(said: Mapping[str, Any], unit: str) -> tuple[Certificate, B
         bounds = [{kinds[w]: float(b) for w, b in own.get("bound", {}).items()} for own in (said, said["this_table"])]
         same = dict.fromkeys(bounds[0], float(said["estimate"]))
         found = Certificate(bounds[0], same, charge, False, confidence, persons=int(said["persons"]))
-        return found, TableBounds(bounds[1]) if bounds[1] else None
+        return found, Distances(bounds[1]) if bounds[1] else None
     bound, estimate = ({int(d): float(v) for d, v in said[name].items()} for name in ("bound", "estimate"))
     misplaced = None
     if (own := said.get("average_total_variation")) is not None:
         numbers = "distribution_functions" in said
         misplaced = OutOfPlace(float(own["bound"]), float(own["estimate"]), int(own["columns"]), numbers)
     found = Certificate(bound, estimate, charge, said["measure"].startswith("L2"), confidence, misplaced)
-    return found, TableBounds({}, said["this_table"]["average_total_variation"])
+    return found, Distances({}, said["this_table"]["average_total_variation"])

@@ -35,7 +35,7 @@ from covey.drawing import PART_PERSONS, Drawn, MakePersons, draw_persons
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.html import card
-from covey.privacy.certificate import TableBounds
+from covey.privacy.certificate import Distances
 from covey.reading import Reader
 from covey.release.conditional import draw_rows
 from covey.release.contents import Bounds, PrivateRelease
@@ -117,7 +117,7 @@ class Release(PrivateRelease):
         if self.own is not None or found is None or self.persons.reference is None or self.parts.m > PART_PERSONS:
             return self.own
         if not len(tables[1][self.described.events.link]):  # nothing to compare, and nothing to claim
-            return TableBounds(dict.fromkeys(found.bound, 1.0))
+            return Distances(dict.fromkeys(found.bound, 1.0))
         names = [part.name for part in self.described.tables]
         drawn, _ = Reader(self.described.plain()).open(dict(zip(names, tables, strict=True)))
         return found.for_table(self.persons.distances(drawn))

@@ -29,13 +29,10 @@ GRID = 1024  # steps per 1/n
 CONFIDENCE = Fraction(95, 100)  # with which a certificate bounds the error; the usual one
 # The noise may use four of the five per cent; the fifth covers what sampling rows from the centres adds.
 NOISE_MISS = 0.04
-SIZE_QUANTILE = (
-    3.26  # deviations that the noise on n passes on either side in 1 of 100 cases: Laplace, less for Gaussian
-)
-CUBE_SCALE = (
-    1 << 52
-)  # beyond it, at ε below 10⁻¹¹ or so, the cube's noise cannot be drawn, and each number gets Laplace noise
-
+# Deviations that the noise on n passes on either side in 1 of 100 cases: of Laplace noise, fewer of Gaussian.
+SIZE_QUANTILE = 3.26
+# Beyond it, at ε below 10⁻¹¹ or so, the cube's noise cannot be drawn, and each number gets Laplace noise.
+CUBE_SCALE = 1 << 52
 
 # What each group of tables of persons with events is about, as a steward reads it.
 WORDS = {
@@ -123,56 +120,40 @@ class Certificate:
         if (seen := self.misplaced) is not None:
             words = f"{of_hundred(seen.estimate)}% estimated with noise, ≤ {of_hundred(seen.bound)}%"
             rows.append(("Average total variation distance", [meter(seen.estimate / seen.bound), words]))
-        rows += [
-            (
-                WORDS[d] if self.persons else f"{d}-way",
-                [
-                    meter(self.estimate[d] / self.bound[d]),
-                    f"{self.estimate[d]:.2g} estimated with noise, ≤ {_show(self.bound[d])}",
-                ],
-            )
-            for d in sorted(self.bound)
-        ]
+        for d in sorted(self.bound):
+            words = f"{self.estimate[d]:.2g} estimated with noise, ≤ {_show(self.bound[d])}"
+            share = meter(self.estimate[d] / self.bound[d])
+            rows.append((WORDS[d] if self.persons else f"{d}-way", [share, words]))
         return card("Accuracy certificate", f"{self.confidence:.0%} confidence", [("In words", self.sentence), *rows])
 
-    def for_table(self, apart: Distances) -> TableBounds:
+    def for_table(self, apart: Distances) -> Distances:
         """Bounds for a synthetic table: δ(true, table) ≤ δ(true, centres) + δ(centres, table), the last exact and public.
 
         The same inequality holds for rows out of place and for the distribution functions of numbers.
         """
-        own, whole = self.misplaced, None
-        if own is not None and apart.misplaced is not None:
-            whole = min(1.0, own.bound + apart.misplaced)
-        bounds = {d: min(1.0, self.bound[d] + far) for d, far in apart.by_degree.items() if d in self.bound}
-        found = TableBounds(bounds, whole)
-        if own is not None and own.numbers and apart.functions is not None:
-            found.numbers = min(1.0, own.bound + apart.functions)
-        return found
+        own = self.misplaced
+        bounds = {d: min(1.0, self.bound[d] + far) for d, far in apart.items() if d in self.bound}
+        if own is None:
+            return Distances(bounds)
+        whole, numbers = (
+            None if far is None else min(1.0, own.bound + far) for far in (apart.misplaced, apart.numbers)
+        )
+        return Distances(bounds, whole, numbers if own.numbers else None)
 
 
-@dataclass(frozen=True)
-class Distances:
-    """How far public rows are from a law: by degree, rows out of place, and the largest distance of a distribution function."""
+class Distances(dict[Any, float]):
+    """How far a public table is from a law, or by a certificate from the true one: by degree, or by group of tables.
 
-    by_degree: Mapping[Any, float]
-    misplaced: float | None = None
-    functions: float | None = None
-
-
-class TableBounds(dict[Any, float]):
-    """95% bounds for one table by degree, for persons with events by group of tables.
-
-    What is bounded must be public: bounds hold its exact distance from the centres, or from the draw that was compared.
-    `misplaced` bounds the share of its rows that are out of place, and `numbers` the share of rows below any value of any
-    number; None where the certificate has no such part. Of a synthetic table these numbers are public anyway. Of true rows they
-    would be exact numbers about true data: keep them to yourself.
+    `misplaced` is the share of rows that are out of place, and `numbers` that of rows below any value of any number; None where
+    nothing is said of it. They hold the table's exact distance from the centres, or from the draw that was compared: of a
+    synthetic table that is public anyway. Of true rows they would be exact numbers about true data: keep them to yourself.
     """
 
-    numbers: float | None = None
-
-    def __init__(self, bounds: Mapping[Any, float], misplaced: float | None = None) -> None:
-        super().__init__(bounds)
-        self.misplaced = misplaced
+    def __init__(
+        self, by_degree: Mapping[Any, float], misplaced: float | None = None, numbers: float | None = None
+    ) -> None:
+        super().__init__(by_degree)
+        self.misplaced, self.numbers = misplaced, numbers
 
     def __repr__(self) -> str:
         rows = "" if self.misplaced is None else f", average total variation ≤ {of_hundred(self.misplaced)}%"
@@ -234,14 +215,10 @@ def _measure(gate: Gate, value: Exact[Integers], count: int) -> Measured:
     # An added row moves distances from counts over a fixed number of rows no farther (docs/proofs/neighbours.md).
     moves = Moves(l1=count * moved, l2_squared=count * moved**2, linf=moved, summed=False)
     moves = replace(moves, added=moves)
-    if count > 1 and gate.budget.pure and gate.drawn_by == "covey" and _drawable(gate, moved):
+    own = count > 1 and gate.budget.pure and gate.drawn_by == "covey"
+    if own and gate.allowance("certificate").laplace_scale(moved) <= CUBE_SCALE:
         return gate.cube("certificate", value, moves, count)
     return gate.measure("certificate", value, count, moves)
-
-
-def _drawable(gate: Gate, moved: int) -> bool:
-    """Whether the cube's sampler reaches the scale."""
-    return gate.allowance("certificate").laplace_scale(moved) <= CUBE_SCALE
 
 
 def _quantile(law: str, miss: float = NOISE_MISS) -> float:

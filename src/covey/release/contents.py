@@ -16,7 +16,7 @@ from covey.methods.laws import CodeLaw, RowLaw
 from covey.methods.model import Fitted
 from covey.methods.persons.law import PersonsLaw
 from covey.privacy.budget import PrivacyStatement
-from covey.privacy.certificate import Certificate, TableBounds
+from covey.privacy.certificate import Certificate, Distances
 from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.table.sources import ColumnValues
@@ -93,7 +93,7 @@ class Bands(Protocol):
         """The table of a pair that was measured, small enough to be read."""
 
 
-Bounds = TableBounds | None  # what a certificate says of these very rows, as far as that is known
+Bounds = Distances | None  # what a certificate says of these very rows, as far as that is known
 
 
 @dataclass(frozen=True)

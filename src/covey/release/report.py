@@ -21,7 +21,7 @@ from covey.core.tables.distance import DEGREES, bit_distances, category_distance
 from covey.html import Html, shorten
 from covey.methods.regain.predict import small_groups
 from covey.privacy.budget import PrivacyStatement
-from covey.privacy.certificate import WORDS, Certificate, Distances, TableBounds, of_hundred
+from covey.privacy.certificate import WORDS, Certificate, Distances, of_hundred
 from covey.release import charts
 from covey.release.contents import (
     NOTHING_SAID,
@@ -254,7 +254,7 @@ def accuracy(release: PrivateRelease, whole: Bounds) -> Part:
         "certificate": certificate,
         "groups": groups,
         "misplaced": None if certificate is None else certificate.misplaced,
-        "whole": TableBounds({}) if whole is None else whole,
+        "whole": Distances({}) if whole is None else whole,
     }
     return section("accuracy", "How accurate it is", "accuracy.html", **given)
 
@@ -325,11 +325,11 @@ def rows_bounds(release: PrivateRelease, seen: Seen) -> Bounds:
     return _table_bounds(release, seen.only.fine(seen.only.first))
 
 
-def _table_bounds(release: PrivateRelease, codes: Integers) -> TableBounds:
+def _table_bounds(release: PrivateRelease, codes: Integers) -> Distances:
     """Bounds for these very rows, if all are here, for as many degrees as their distance to the centres is cheap to find."""
     certificate = release.certificate
     if certificate is None or len(codes) < release.parts.m:
-        return TableBounds({})
+        return Distances({})
     q, step = codes.shape[1], len(codes) * len(release.centres)
     degrees = [d for d in DEGREES if d in certificate.bound and step * q * d <= DISTANCE_WORK]
     with blas_threads(1):

@@ -58,7 +58,7 @@ from covey.methods.regain.tables import Prior, RegainTables
 from covey.methods.relations.search import SHARE_OF_RELATIONS, find_relations, worth_looking
 from covey.methods.relations.used import columns_of, with_relations
 from covey.privacy.budget import DOMAINS, RELATIONS, Budget, PrivacyStatement, check_delta, exact, make_budget
-from covey.privacy.certificate import Certificate, TableBounds
+from covey.privacy.certificate import Certificate, Distances
 from covey.privacy.gate import WHOLE, Gate
 from covey.privacy.unit import REPLACE, Neighbours
 from covey.reading import Form, Prepared, Reader, read_bits, read_codes, read_reals
@@ -507,7 +507,7 @@ class PrivateSynthesizer(Synthesizer):
         drawn = self.draw(self.privacy.n if m is None else m)
         return Release(drawn, described, self._fitted, self.privacy, __version__)
 
-    def certify(self, Z: Any) -> TableBounds:
+    def certify(self, Z: Any) -> Distances:
         """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.
 
         Give it rows that were drawn from these centres, or any other public table. The distance is exact: of true rows it would
