@@ -1,4 +1,4 @@
-""""""
+"""Rules are read, refused and kept; numbers in a body too."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -63,28 +63,16 @@ def test_rules_hold_in_every_output(seed, kept):
 
 
 def test_pairs_are_ordered_inside_their_bins_where_these_have_room():
-    fields = tuple(Field(n, "integer", 0, 99, bins=10, required=True) for n in "ab")
-    rule = Schema.from_dict(
-        {"fields": [f.to_dict() for f in fields], "covey": {"rules": [{"less_equal": {"left": "a", "right": "b"}}]}}
-    )
-    codec = Codec(rule)
+    fields = [Field(n, "integer", 0, 99, bins=10, required=True).to_dict() for n in "ab"]
+    codec = Codec(schema(fields, {"less_equal": {"left": "a", "right": "b"}}))
     codes = np.sort(some_codes(codec, 2000, 3), axis=1)
     assert np.array_equal(codec.encode(codec.decode(codes, rng()))[0], codes)
 
 
 def test_rules_that_contradict_each_other_are_a_parameter_error():
+    fields = [Field("a", "boolean", required=True).to_dict(), {"name": "b", "type": "boolean"}]
     with pytest.raises(ParameterError, match="contradict"):
-        Codec(
-            Schema.from_dict(
-                {
-                    "fields": [
-                        {"name": "a", "type": "boolean", "constraints": {"required": True}},
-                        {"name": "b", "type": "boolean"},
-                    ],
-                    "covey": {"rules": [{"forbid": {"a": True}}, {"forbid": {"a": False}}]},
-                }
-            )
-        )
+        Codec(schema(fields, {"forbid": {"a": True}}, {"forbid": {"a": False}}))
 
 
 def test_a_forbidden_value_between_two_steps_forbids_nothing():
@@ -135,15 +123,9 @@ def test_distances_from_other_fields_hold_after_rules_have_moved_these():
 
 def test_sums_of_large_whole_numbers_are_kept_to_the_last_one():
     """A slack of 10^-9 let sums of a billion be two too large."""
-    field = {
-        "name": "a",
-        "type": "integer",
-        "constraints": {"minimum": 10**9, "maximum": 10**9 + 9},
-        "covey": {"bins": 2},
-    }
-    rules = [{"linear": {"coefficients": {"a": 1}, "maximum": 10**9}}]
-    schema = Schema.from_dict({"fields": [field], "covey": {"rules": rules}})
-    drawn = Codec(schema).decode(np.zeros((50, 1), dtype=np.int64), rng())
+    field = Field("a", "integer", 10**9, 10**9 + 9, bins=2).to_dict()
+    rule = {"linear": {"coefficients": {"a": 1}, "maximum": 10**9}}
+    drawn = Codec(schema([field], rule)).decode(np.zeros((50, 1), dtype=np.int64), rng())
     assert drawn["a"].drop_nulls().unique().to_list() == [10**9]
 
 
