@@ -18,7 +18,6 @@ from click.testing import CliRunner
 
 import covey.table.column_drafts
 import covey.table.fields
-import covey.table.guessing
 import covey.workflow
 from audits import persons
 from audits.faces import files_in
@@ -167,7 +166,7 @@ def one_cell_decides():
     def strict(_):
         return lambda cells: 0
 
-    return replaced((covey.table.guessing, "strays", strict), (covey.table.column_drafts, "strays", strict))
+    return replaced((covey.table.column_drafts, "strays", strict), (covey.table.column_drafts, "strays", strict))
 
 
 def labels_of_the_draft():

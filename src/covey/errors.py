@@ -20,6 +20,7 @@ ParameterError and CoveyWarning never depend on what a record holds; messages of
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from numbers import Integral
@@ -139,3 +140,12 @@ def whole_number(value: Any, name: str, least: int, advice: str = "") -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ParameterError(f"{name} must be a whole number, {least} or more, got {value!r}. {advice}".rstrip())
     return int(value)
+
+
+def optional(module: str, extra: str = "table") -> Any:
+    """A package of an extra such as covey[table], imported when it is needed, or the line that installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = "pandas" if module == "pandas" else f"'covey[{extra}]'"  # pandas is the caller's own choice: no extra
+        raise MissingExtraError(f"this needs {module}: pip install {package}") from None

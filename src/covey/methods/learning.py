@@ -33,8 +33,8 @@ from covey.engines.rows import Rows
 from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate, Moves, selection_threshold
 from covey.table.codec import Codec
+from covey.table.column_drafts import holds_names
 from covey.table.fields import DEFAULT_BINS, FALSE_TRUE, Field
-from covey.table.guessing import holds_names
 from covey.table.provisional import LearnedColumn, Provisional, completed
 from covey.table.schema import ORDERED_TYPES, Schema
 from covey.table.zeros import structural_zeros

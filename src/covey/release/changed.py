@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
+from covey.errors import optional
 from covey.release.numbers import there
 from covey.release.summary import point
 from covey.table.attributes import MISSING, ColumnLog, Grid, Labels
 from covey.table.codec import Codec
 from covey.table.columns import MISSING_WORDS, Table, Words, as_text
-from covey.table.extras import optional
 from covey.table.fields import LARGEST
 from covey.table.rules import Mask
 

@@ -10,13 +10,12 @@ from importlib.resources import files
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
-from covey.errors import CannotAnswerError
+from covey.errors import CannotAnswerError, optional
 from covey.html import Html, breakable, shorten, text
 from covey.privacy.budget import shown
 from covey.privacy.certificate import of_hundred
 from covey.release import charts
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE
-from covey.table.extras import optional
 
 Part = tuple[str, str, Html]  # key and title of a section, and what is in it
 

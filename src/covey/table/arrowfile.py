@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.core.arrays import Array
-from covey.errors import InputError
+from covey.errors import InputError, optional
 from covey.table.columns import SizeBudget, Table, Words, bounded, match, part_rows, plain, plainly
-from covey.table.extras import optional
 from covey.table.rules import Domain
 
 if TYPE_CHECKING:

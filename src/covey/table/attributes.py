@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
+from covey.errors import optional
 from covey.table.columns import MISSING_WORDS, as_text, floats, parse_clock, parse_numbers, parse_times, unguarded
-from covey.table.extras import optional
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.rules import Condition, Domain, Mask
 

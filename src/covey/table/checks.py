@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.core.arrays import Integers
+from covey.errors import optional
 from covey.table.attributes import ColumnLog, Grid
 from covey.table.columns import as_text, iso, spelled, spellings, unguarded
-from covey.table.extras import optional
 from covey.table.fields import Field
 from covey.table.repair import RuleBook
 from covey.table.sources import read_table

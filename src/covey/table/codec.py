@@ -31,11 +31,11 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.numbers.grid import Attribute as Kind
 from covey.core.numbers.grid import Category, NumberGrid
+from covey.errors import optional
 from covey.table.attributes import MISSING, SPECIAL, Attribute, ColumnLog, Grid, Labels
 from covey.table.checks import constant_column, derived_column, problems
 from covey.table.columns import Table, Words, cell_by_cell
 from covey.table.derived_fields import Derived, leading_number
-from covey.table.extras import optional
 from covey.table.links import Link, bases_first
 from covey.table.repair import RuleBook
 from covey.table.rules import AtMost, Cells, Rule

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.errors import CoveyWarning, InputError
+from covey.errors import CoveyWarning, InputError, optional
 from covey.table.dialects import Spelling
-from covey.table.extras import optional
 from covey.table.fields import GUARDED
 from covey.table.rules import Domain
 

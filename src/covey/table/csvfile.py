@@ -19,10 +19,9 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from covey.errors import InputError
+from covey.errors import InputError, optional
 from covey.table.columns import SizeBudget, Table, bounded, match, plainly
 from covey.table.dialects import PLAIN, SEPARATORS, Dialect, check_encoding
-from covey.table.extras import optional
 from covey.table.rules import Domain
 
 PACKED = (".gz", ".zst", ".zstd")

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from covey.errors import InputError, ParameterError
+from covey.errors import InputError, ParameterError, optional
 from covey.table.columns import Table, bounded, match, part_rows
-from covey.table.extras import optional
 from covey.table.rules import Domain
 
 if TYPE_CHECKING:

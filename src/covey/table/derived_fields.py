@@ -29,9 +29,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.errors import ParameterError
+from covey.errors import ParameterError, optional
 from covey.table.document import refuse_unknown
-from covey.table.extras import optional
 
 if TYPE_CHECKING:
     from polars import Series

@@ -16,9 +16,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from covey.errors import ParameterError, whole_number
+from covey.errors import ParameterError, optional, whole_number
 from covey.table.document import refuse_unknown
-from covey.table.extras import optional
 
 if TYPE_CHECKING:
     from polars import Series

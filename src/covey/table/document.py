@@ -12,8 +12,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
-from covey.errors import ParameterError
-from covey.table.extras import optional
+from covey.errors import ParameterError, optional
 
 MOST_ITEMS = 10**6  # of a YAML file, references unfolded: far more than any schema, far less than the memory
 

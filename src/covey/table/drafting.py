@@ -18,15 +18,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.errors import InputError, ParameterError
+from covey.errors import InputError, ParameterError, optional
 from covey.table.attributes import MISSING, ColumnLog, Grid
-from covey.table.column_drafts import BLANK, CALLED, FEW, ColumnDraft, Note, Proposal, number_values, present
+from covey.table.column_drafts import (
+    BLANK,
+    CALLED,
+    FEW,
+    PUBLIC_CODES,
+    ColumnDraft,
+    Note,
+    Proposal,
+    is_hierarchy,
+    number_values,
+    present,
+)
 from covey.table.columns import SizeBudget, Table, spelled
 from covey.table.csvfile import TextFile
 from covey.table.dialects import SEPARATORS, Dialect
-from covey.table.extras import optional
 from covey.table.fields import ORDERED_TYPES, Field, Follows
-from covey.table.guessing import PUBLIC_CODES, is_hierarchy
 from covey.table.links import find_links
 from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
 from covey.table.workbook import SUFFIXES, first_rows

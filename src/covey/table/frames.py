@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from covey.errors import InputError
+from covey.errors import InputError, optional
 from covey.table.columns import made
-from covey.table.extras import optional
 from covey.table.fields import Field
 
 if TYPE_CHECKING:

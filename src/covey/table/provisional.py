@@ -18,11 +18,10 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.tables.learned import Coded, Edges, number_edges, year_edges
-from covey.errors import ParameterError
+from covey.errors import ParameterError, optional
 from covey.table.attributes import Attribute, ColumnLog, Grid, Labels
 from covey.table.codec import EncodeLog
 from covey.table.columns import MISSING_WORDS, Table, as_text, cell_by_cell, unguarded
-from covey.table.extras import optional
 from covey.table.fields import ORDERED_TYPES, Field, Value
 from covey.table.rules import Mask
 from covey.table.schema import Schema

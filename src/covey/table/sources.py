@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from covey.errors import InputError, ParameterError
+from covey.errors import InputError, ParameterError, optional
 from covey.table.arrowfile import ArrowFile
 from covey.table.columns import (
     SizeBudget,
@@ -35,7 +35,6 @@ from covey.table.columns import (
 from covey.table.csvfile import CsvFile
 from covey.table.databases import Database, DatabaseTable, is_database
 from covey.table.dialects import Dialect, Spelling, check_encoding
-from covey.table.extras import optional
 from covey.table.fields import GUARDED
 from covey.table.frames import FrameForm, remember
 from covey.table.rules import Domain

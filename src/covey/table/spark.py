@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from covey.errors import CHANGED, InputError, ParameterError
+from covey.errors import CHANGED, InputError, ParameterError, optional
 from covey.table.arrowfile import ArrowFile, arrow_column
 from covey.table.attributes import Labels
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import SizeBudget, Table, bounded, made, match, plainly
-from covey.table.extras import optional
 from covey.table.provisional import Provisional
 from covey.table.rules import Domain
 from covey.table.schema import Schema

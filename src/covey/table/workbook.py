@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from covey.errors import InputError
+from covey.errors import InputError, optional
 from covey.table.columns import SizeBudget, Table, bounded, match, part_rows, plainly
 from covey.table.dialects import Dialect
-from covey.table.extras import optional
 from covey.table.rules import Domain
 
 SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")

@@ -5,8 +5,7 @@ import sys
 import polars as pl
 import pytest
 
-from covey.errors import MissingExtraError
-from covey.table.extras import optional
+from covey.errors import MissingExtraError, optional
 from covey.table.sources import read_table
 
 
