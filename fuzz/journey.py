@@ -28,7 +28,7 @@ from covey.cli import main
 from covey.core.fit.devices import descend
 from covey.errors import CannotAnswerError, CoveyWarning
 from covey.privacy.ledger import Ledger
-from covey.release import bundle, looks, page
+from covey.release import bundle, page, pictures
 from covey.release.report import rows_bounds
 from covey.workflow import evaluate
 from fuzz.arrays import fit_arrays
@@ -113,7 +113,7 @@ def strict(seed: int, seen: list[str]) -> Iterator[None]:
         warnings.simplefilter("ignore", CoveyWarning)
         places: list[tuple[Any, str, Any]] = [
             (page, "reason", told),
-            (looks, "reason", told),
+            (pictures, "reason", told),
             (bundle, "add_words", noted),
             (bundle, "_bounds", rows_bounds),
         ]

@@ -20,7 +20,7 @@ from covey.demo import example_visits
 from covey.errors import CoveyWarning, InputError, InternalError, LedgerError, ParameterError
 from covey.privacy.ledger import Ledger
 from covey.release import bundle as bundles
-from covey.release import looks, report
+from covey.release import pictures, report
 from covey.release.contents import About
 from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, listed
 from covey.release.verify import bundle_digest, file_digest, verify_bundle
@@ -264,7 +264,7 @@ def test_a_part_that_cannot_be_drawn_says_so_in_its_place(kinds, tmp_path, monke
     def no(*_):
         raise ZeroDivisionError("a value")
 
-    monkeypatch.setattr(looks.charts, "histogram", no)
+    monkeypatch.setattr(pictures.charts, "histogram", no)
     monkeypatch.setattr(report, "accuracy", no)
     folder = bundles.write_bundle(kinds["private"], tmp_path / "bundle")
     assert verify_bundle(folder).finished

@@ -42,7 +42,7 @@ from covey.privacy.budget import exact, make_budget
 from covey.privacy.ledger import Event, Ledger, default_ledger_path
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.reading import Prepared, TableRead
-from covey.release.bundle import Told, add_words, claim_target, publish
+from covey.release.bundle import ReportInputs, add_words, claim_target, publish
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnonymousRelease, AnyRelease, PrivateRelease
 from covey.release.places import (
     WORDS_SUMS,
@@ -285,7 +285,7 @@ def _learned_draft(order: PrivateOrder) -> Description:
     return drafted.description
 
 
-def released(bundle: Path, release: AnyRelease, told: Told) -> Released:
+def released(bundle: Path, release: AnyRelease, told: ReportInputs) -> Released:
     """What came of an order."""
     rows = release.parts.m
     if isinstance(release, AnonymousRelease):
@@ -395,7 +395,7 @@ def carry_out(  # the one passage that spends a budget: whose, on what, and who 
     rows: int | None,
     listen: OnStage,
     before_charge: Callable[[], None],
-) -> tuple[PrivateRelease, Told]:
+) -> tuple[PrivateRelease, ReportInputs]:
     """Charge, measure, write and mark: what is in the bundle. `listen` is told of stages, and `before_charge` may refuse.
 
     All that may fail on the table has happened before; after the charge nothing depends on what a record holds, except through
@@ -455,7 +455,7 @@ def resume(bundle: Path) -> Released:
             (bundle / WORDS_SUMS).unlink(missing_ok=True)  # if only words are damaged, the data are still whole
             finished = False
         release, facts = stored(bundle), read_facts(bundle)
-        told = Told(About.from_dict(facts["about"]), facts.get("rows_altered_by_rules"))
+        told = ReportInputs(About.from_dict(facts["about"]), facts.get("rows_altered_by_rules"))
         own = None if isinstance(release, AnonymousRelease) else release.own
         done = released(bundle, release, replace(told, whole=own))
         if finished:

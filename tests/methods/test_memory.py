@@ -16,7 +16,7 @@ from covey.methods.regain.plan_tables import MOST_MERGED, TablePlan
 from covey.methods.regain.predict import NO_ROOM, release_memory
 from covey.privacy.budget import make_budget
 from covey.privacy.ledger import Ledger
-from covey.release.looks import distributions
+from covey.release.pictures import distributions
 from covey.release.summary import MOST_LABELS, describe
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema

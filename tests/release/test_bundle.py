@@ -23,7 +23,7 @@ from covey.release import bundle as module
 from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.charts import percent
 from covey.release.places import check_disk
-from covey.release.summary import Seen
+from covey.release.summary import ReleaseTally
 from covey.release.verify import rows_path, verify_bundle
 from covey.synthesizers import Prepared
 from covey.table.codec import Codec, EncodeLog
@@ -247,7 +247,7 @@ def pictures_show_all_parts(folder, release, monkeypatch):
     assert wards.items() >= shares[0].items()
     assert not wards.items() >= shares[1].items()
     monkeypatch.setattr("covey.release.summary.MAPPED_ROWS", 100)
-    own = Seen.of(release).only
+    own = ReleaseTally.of(release).only
     codes = codec.encode(rows)[0]
     assert (own.some == codes[::3]).all()
     assert len(own.some_fine) == 100

@@ -24,7 +24,7 @@ from covey.methods.regain.bits import measure_ball, measure_matrix, moment_spect
 from covey.privacy.budget import make_budget
 from covey.privacy.certificate import of_hundred
 from covey.privacy.gate import Gate
-from covey.release import looks
+from covey.release import pictures
 from covey.release.bundle import write_bundle
 from covey.release.charts import certificate_chart, number, percent, ticks, up
 from covey.release.contents import NOTHING_SAID, About, AnonymousRelease
@@ -267,9 +267,9 @@ def test_a_thousand_columns_stay_small_and_the_page_says_what_it_leaves_out():
     texts = [Field(f"text {i}", "string", enum=tuple(f"category {j} of {i}" for j in range(30))) for i in range(300)]
     bins = [Field(f"number {i}", "number", 0, 1e6, bins=500) for i in range(300)]
     page = check_page(shown(draw([*flags, *texts, *bins], 300)))
-    assert f"{looks.FLAGS + looks.CHARTS} of 1,000 columns" in page.text
+    assert f"{pictures.FLAGS + pictures.CHARTS} of 1,000 columns" in page.text
     assert "first 40 of 1,000 columns" in page.text
-    assert len(page.all("article")) == looks.FLAGS / looks.FLAGS_TOGETHER + looks.CHARTS
+    assert len(page.all("article")) == pictures.FLAGS / pictures.FLAGS_TOGETHER + pictures.CHARTS
 
 
 def test_many_bins_and_categories_are_joined_for_the_eye():

@@ -54,7 +54,7 @@ from covey.release.statements import (
     private_words,
     unfinished_words,
 )
-from covey.release.summary import Seen
+from covey.release.summary import ReleaseTally
 from covey.release.verify import PACKAGE, SCHEMA, described_by, file_digest, tables_of
 from covey.table.description import Description
 from covey.table.document import write_document
@@ -62,7 +62,7 @@ from covey.table.sources import writing_csv, writing_parquet
 
 
 @dataclass(frozen=True)
-class Told:
+class ReportInputs:
     """What the words of a bundle need beside its release.
 
     Args:
@@ -74,7 +74,7 @@ class Told:
 
     about: About
     mended: int | None = None
-    seen: Seen | None = None
+    seen: ReleaseTally | None = None
     whole: Bounds = None
 
 
@@ -96,7 +96,7 @@ def publish(  # what is written where, by whose leave, and who is told
     force: bool = False,
     about: About = NOTHING_SAID,
     written: Callable[[Path], None] = lambda _: None,
-) -> Told:
+) -> ReportInputs:
     """Write the data into a hidden folder beside the final one and rename it; then add the words.
 
     There is never a part of the data. If the words cannot be made, the bundle stays without them and a warning says so.
@@ -149,10 +149,10 @@ def _fill(
     parquet: bool,
     about: About,
     tick: Callable[[float], None] = lambda _: None,
-) -> Told:
+) -> ReportInputs:
     """Write the rows and all that cannot be made from them again."""
     writing, suffix = (writing_parquet, "parquet") if parquet else (writing_csv, "csv")
-    seen, before = Seen(release), getattr(release.parts, "mended", 0)
+    seen, before = ReleaseTally(release), getattr(release.parts, "mended", 0)
     with ExitStack() as stack:  # all tables at once: no part is drawn twice
         add = [stack.enter_context(writing(folder / f"{name}.{suffix}")) for name in seen.rows]
         for part in map(seen.by_table, release.parts):
@@ -167,7 +167,7 @@ def _fill(
     said = {"synthetic_rows": seen.rows, "about": about.to_dict()}
     if isinstance(release, AnonymousRelease):
         write_document(folder / "privacy.json", anonymous_facts(release) | said)
-        return Told(about, mended, seen)
+        return ReportInputs(about, mended, seen)
     write_document(folder / "privacy.json", private_facts(release.privacy, release.version, mended) | said)
     write_model(release, folder)
     whole = _bounds(release, seen)
@@ -176,7 +176,7 @@ def _fill(
         if release.privacy.budget.epsilon > LARGE_EPSILON:
             facts["note"] = WEAK
         write_document(folder / "certificate.json", facts)
-    return Told(about, mended, seen, whole)
+    return ReportInputs(about, mended, seen, whole)
 
 
 def _describe(described: Description, folder: Path, suffix: str, about: About) -> None:
@@ -191,7 +191,7 @@ def _describe(described: Description, folder: Path, suffix: str, about: About) -
     write_document(folder / PACKAGE, said | {"created": f"{about.made}T00:00:00Z"})
 
 
-def _bounds(release: PrivateRelease, seen: Seen) -> Bounds:
+def _bounds(release: PrivateRelease, seen: ReleaseTally) -> Bounds:
     """The certificate for these very rows; where it cannot be computed, the certificate of their model speaks alone."""
     try:
         return rows_bounds(release, seen)
@@ -211,7 +211,7 @@ def _own_facts(release: PrivateRelease, whole: Bounds) -> dict[str, Any]:
 # The words.
 
 
-def add_words(release: AnyRelease, folder: Path, claim: Path, told: Told) -> None:
+def add_words(release: AnyRelease, folder: Path, claim: Path, told: ReportInputs) -> None:
     """Make the words of a bundle whose data lie in the folder, and put them beside the data; their list comes last."""
     ready = claim / "words"
     ready.mkdir()
@@ -225,10 +225,10 @@ def add_words(release: AnyRelease, folder: Path, claim: Path, told: Told) -> Non
     _sync(folder)
 
 
-def _tell(release: AnyRelease, folder: Path, ready: Path, told: Told) -> None:
+def _tell(release: AnyRelease, folder: Path, ready: Path, told: ReportInputs) -> None:
     about, paths = told.about, [path for _, path in tables_of(folder, described_by(folder))]
     digests = {path.name: file_digest(path) for path in paths}
-    seen, whole = Seen.of(release) if told.seen is None else told.seen, told.whole
+    seen, whole = ReleaseTally.of(release) if told.seen is None else told.seen, told.whole
     if isinstance(release, AnonymousRelease):
         words = anonymous_words(release)
     else:

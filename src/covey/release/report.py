@@ -32,10 +32,10 @@ from covey.release.contents import (
     Bounds,
     PrivateRelease,
 )
-from covey.release.looks import distributions, pair_map
 from covey.release.page import Part, attempted, render, section
+from covey.release.pictures import distributions, pair_map
 from covey.release.statements import guarantee_words, risks, why
-from covey.release.summary import Seen, describe, domain_words, even_inside
+from covey.release.summary import ReleaseTally, describe, domain_words, even_inside
 from covey.release.verify import PACKAGE
 from covey.table.codec import Codec
 from covey.table.description import Description
@@ -117,7 +117,7 @@ def _domain(field: Field) -> str:
 def report_html(
     release: AnyRelease,
     digests: Mapping[str, str],
-    seen: Seen | None = None,
+    seen: ReleaseTally | None = None,
     about: About = NOTHING_SAID,
     whole: Bounds = None,
 ) -> str:
@@ -125,14 +125,14 @@ def report_html(
 
     `whole` has the bounds of these very rows, from `rows_bounds`, if they were computed before.
     """
-    seen = Seen.of(release) if seen is None else seen
+    seen = ReleaseTally.of(release) if seen is None else seen
     files = Files(release.described, seen.rows, digests, release.version, about.dated())
     if isinstance(release, AnonymousRelease):
         return _anonymous_page(release, files, _pictures(release, seen))
     return _private_page(release, files, seen, rows_bounds(release, seen) if whole is None else whole)
 
 
-def _pictures(release: AnyRelease, seen: Seen) -> list[Part]:
+def _pictures(release: AnyRelease, seen: ReleaseTally) -> list[Part]:
     """What every table looks like."""
     private, several = isinstance(release, PrivateRelease), release.described.schema is None
     found, first = list[Part](), 0
@@ -153,7 +153,7 @@ def _pictures(release: AnyRelease, seen: Seen) -> list[Part]:
     return found
 
 
-def _private_page(release: PrivateRelease, files: Files, seen: Seen, whole: Bounds) -> str:
+def _private_page(release: PrivateRelease, files: Files, seen: ReleaseTally, whole: Bounds) -> str:
     privacy, budget = release.privacy, release.privacy.budget
     chance = guess(float(budget.epsilon), float(budget.delta))
     given = {"privacy": privacy, "budget": budget, "files": files, "chance": chance}
@@ -204,7 +204,7 @@ def _anonymous_page(release: AnonymousRelease, files: Files, pictures: list[Part
     return render("anonymous.html", sections=sections, **given)
 
 
-def _first_rows(release: PrivateRelease, files: Files, seen: Seen, whole: Bounds) -> Part:
+def _first_rows(release: PrivateRelease, files: Files, seen: ReleaseTally, whole: Bounds) -> Part:
     """What the release is in one line, for somebody who reads nothing else, and the first rows of every table."""
     tables = []
     for part in files.described.tables:
@@ -318,7 +318,7 @@ def stated(certificate: Certificate | None, whole: Bounds) -> str | None:
     return replace(own, bound=whole.misplaced, numbers=False).sentence
 
 
-def rows_bounds(release: PrivateRelease, seen: Seen) -> Bounds:
+def rows_bounds(release: PrivateRelease, seen: ReleaseTally) -> Bounds:
     """What the certificate says of these very rows, where they came in one part."""
     if release.described.schema is None:
         return release.certified(seen.first)

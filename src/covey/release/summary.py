@@ -231,7 +231,7 @@ def every_so_many(codes: Integers, most: int) -> Integers:
 # Rows that pass by, as a report shows them.
 
 
-class Seen:
+class ReleaseTally:
     """What a report needs of all tables of a release, from parts that pass by.
 
     Args:
@@ -242,7 +242,7 @@ class Seen:
         self.described = release.described
         numbers = release.numbers if isinstance(release, PrivateRelease) else None
         self.tables = {
-            part.name: Pictured(part.written, release.parts.m, numbers)
+            part.name: TableTally(part.written, release.parts.m, numbers)
             for part in self.described.tables
             if not part.bare
         }
@@ -252,7 +252,7 @@ class Seen:
         self.first: Sequence[ColumnValues] = ()  # columns of every table in the first part
 
     @classmethod
-    def of(cls, release: AnyRelease) -> Seen:
+    def of(cls, release: AnyRelease) -> ReleaseTally:
         """All tables of a release, drawn or read for this alone."""
         own = cls(release)
         for part in release.parts:
@@ -278,12 +278,12 @@ class Seen:
             self.events += np.bincount(held, minlength=len(self.events))
 
     @property
-    def only(self) -> Pictured:
+    def only(self) -> TableTally:
         """The one table."""
         return self.tables[self.described.unit.name]
 
 
-class Pictured:
+class TableTally:
     """What a report needs of the rows of one table.
 
     Args:
