@@ -11,7 +11,6 @@ from covey.core.fit.targets import DensePairs, fit_centres
 from covey.core.fit.wide import (
     PARTNERS,
     LowRankPairs,
-    Partners,
     StrongPairs,
     core,
     few_per_column,
@@ -20,6 +19,7 @@ from covey.core.fit.wide import (
     leading_eigenvectors,
     moment_gap,
     residual_prior,
+    times,
 )
 from tests.core.fit.examples import basis, error, noisy_table, quiet
 
@@ -128,12 +128,9 @@ def test_only_the_strongest_of_a_column_stay():
 def test_partners_multiply_as_the_matrix_does(device):
     p = 40
     S, F = written_out(PAIRS, p), np.random.default_rng(2).standard_normal((5, p))
-    partners = Partners.of(device, PAIRS, p)
-    assert device.get(partners.times(device.xp, device.put(F))) == pytest.approx(F @ S, abs=1e-5)
-    assert partners.square == pytest.approx((S**2).sum())
+    assert device.get(times(device.xp, device.put(F), PAIRS.by_column(device, p))) == pytest.approx(F @ S, abs=1e-5)
     Q = basis(p, 6)
     assert device.get(PAIRS.inside(device, device.put(Q))) == pytest.approx(Q.T @ S @ Q, abs=1e-6)
-    assert Partners.of(device, StrongPairs.none(), p) is None
     left = np.ones((p, p))
     PAIRS.take_out_of(left)
     assert (left == 1 - S).all()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from scipy.special import ndtri
@@ -26,16 +27,6 @@ MOST = 400  # bins of all attributes, up to which tied attributes get finer ones
 ROOM = 1 << 25  # entries of all tables that are tried together; beyond, nothing is tried
 
 
-@dataclass(frozen=True)
-class Margin:
-    """The categories of one attribute that have an order: places, their total share, and normal quantiles between them."""
-
-    attribute: int
-    places: Integers
-    total: float
-    cuts: Floats
-
-
 class NormalTables:
     """For every two attributes with an order, covariance tables of normal laws at many correlations.
 
@@ -44,24 +35,26 @@ class NormalTables:
     """
 
     def __init__(self, shares: Floats, domain: Domain, specials: Integers) -> None:
-        margins = {}
+        self.places: dict[int, Integers] = {}  # of the categories that have an order, by attribute
+        cuts, total = {}, {}
         for a, size in enumerate(domain.sizes):
             own = np.arange(domain.starts[a] + specials[a], domain.starts[a] + size)
             if len(own) > 1 and (domain.ordered[a] or size == 2):
                 p = np.maximum(shares[own], 1e-9)
                 below = np.cumsum(p)[:-1] / p.sum()
-                margins[a] = Margin(a, own, float(p.sum()), ndtri(np.clip(below, 1e-9, 1 - 1e-9)))
-        pairs = [(x, y) for a, x in margins.items() for b, y in margins.items() if a < b]
-        entries = 2 * ANGLES * sum(len(x.places) * len(y.places) for x, y in pairs)
+                self.places[a], total[a] = own, float(p.sum())
+                cuts[a] = ndtri(np.clip(below, 1e-9, 1 - 1e-9))
+        pairs = list(combinations(self.places, 2))
+        entries = 2 * ANGLES * sum(len(self.places[a]) * len(self.places[b]) for a, b in pairs)
         self.pairs = pairs if entries <= ROOM else []
-        self.tables = [covariance_tables(x, y) for x, y in self.pairs]
+        self.tables = [covariance_tables(cuts[a], cuts[b]) * (total[a] * total[b]) for a, b in self.pairs]
 
     def best(self, target: Floats, sd: float) -> list[int | None]:
         """The correlation of each pair, by its place among those tried: least squares, none unless it pays the toll."""
         found: list[int | None] = []
-        for (x, y), tables in zip(self.pairs, self.tables, strict=True):
+        for (a, b), tables in zip(self.pairs, self.tables, strict=True):
             flat = tables.reshape(len(tables), -1)
-            gain = flat @ target[np.ix_(x.places, y.places)].ravel() - np.einsum("tc,tc->t", flat, flat) / 2
+            gain = flat @ target[np.ix_(self.places[a], self.places[b])].ravel() - np.einsum("tc,tc->t", flat, flat) / 2
             place = int(np.argmax(gain))
             found.append(place if gain[place] > TOLL * sd**2 else None)
         return found
@@ -73,25 +66,25 @@ class NormalTables:
     def at(self, best: list[int | None], size: int) -> Floats:
         """Covariances of all pairs at given correlations."""
         out = np.zeros((size, size))
-        for (x, y), tables, place in zip(self.pairs, self.tables, best, strict=True):
+        for (a, b), tables, place in zip(self.pairs, self.tables, best, strict=True):
             if place is not None:
-                out[np.ix_(x.places, y.places)] = tables[place]
-                out[np.ix_(y.places, x.places)] = tables[place].T
+                out[np.ix_(self.places[a], self.places[b])] = tables[place]
+                out[np.ix_(self.places[b], self.places[a])] = tables[place].T
         return out
 
     def tied(self, best: list[int | None]) -> list[int]:
         """The attributes that some other one is tied to more strongly than STRONG."""
         strong = np.tile(np.sin(np.pi / 2 * (1 - (1 - STEPS[1:]) ** GATHER)) > STRONG, 2)
         pairs = [pair for pair, place in zip(self.pairs, best, strict=True) if place is not None and strong[place]]
-        return sorted({margin.attribute for pair in pairs for margin in pair})
+        return sorted({a for pair in pairs for a in pair})
 
 
-def covariance_tables(x: Margin, y: Margin) -> Floats:
-    """Cells of a bivariate normal law minus their product of margins, for falling then rising negative and positive angles.
+def covariance_tables(one: Floats, other: Floats) -> Floats:
+    """Cells of a normal law between these cuts minus their product of margins, for rising positive, then falling negative angles.
 
     ∂Φ₂(h, k; sin θ)/∂θ = exp(−(h² − 2hk·sin θ + k²)/(2cos²θ))/2π (Plackett 1954), summed by Simpson's rule from θ = 0.
     """
-    h, k = x.cuts[None, :, None], y.cuts[None, None, :]
+    h, k = one[None, :, None], other[None, None, :]
 
     def slope(angle: Floats) -> Floats:
         t = angle[:, None, None]
@@ -104,7 +97,7 @@ def covariance_tables(x: Margin, y: Margin) -> Floats:
         steps = (ends[:-1] + 4 * middle + ends[1:]) / 6 * np.diff(angle)[:, None, None]
         below = np.pad(np.cumsum(steps, axis=0), ((0, 0), (1, 1), (1, 1)))
         sides.append(np.diff(np.diff(below, axis=1), axis=2))
-    return np.asarray(np.concatenate(sides) * (x.total * y.total))
+    return np.concatenate(sides)
 
 
 @dataclass(frozen=True)

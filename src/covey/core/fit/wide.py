@@ -51,6 +51,16 @@ class StrongPairs:
         matrix[self.i, self.j] -= self.effect
         matrix[self.j, self.i] -= self.effect
 
+    def by_column(self, device: Device, p: int) -> tuple[Any, Any]:
+        """The same on a device: for each column a few others, and the strength of each pair, 0 where a slot is unused."""
+        one, other = np.concatenate([self.i, self.j]), np.concatenate([self.j, self.i])
+        order = np.argsort(one, kind="stable")
+        one, other, strength = one[order], other[order], np.concatenate([self.effect, self.effect])[order]
+        slot = np.arange(len(one)) - np.searchsorted(one, one)
+        others, table = np.zeros((int(slot.max()) + 1, p), np.int64), np.zeros((int(slot.max()) + 1, p))
+        others[slot, one], table[slot, one] = other, strength
+        return device.indices(others), device.put(table)
+
 
 def residual_prior(strips: Strips, p: int, sd: float) -> tuple[SpikeSlab, float]:
     """The spike and the slab of all entries above the diagonal, by EM on their histogram; and a size that few enough surpass."""
@@ -90,34 +100,12 @@ def few_per_column(i: Integers, j: Integers, effect: Floats) -> Array:
     return np.asarray((rank < PARTNERS).reshape(2, -1).all(axis=0))
 
 
-@dataclass(frozen=True)
-class Partners:
-    """The same matrix by column, on a device: for each column a few others and the strength of each pair."""
-
-    others: Any  # width × p
-    strength: Any  # width × p, 0 where a slot is unused
-    square: float  # ‖S‖²
-
-    @classmethod
-    def of(cls, device: Device, pairs: StrongPairs, p: int) -> Partners | None:
-        """Strong pairs among p columns; None where there are none."""
-        i, j, effect = pairs.i, pairs.j, pairs.effect
-        if not len(i):
-            return None
-        one, other, strength = np.concatenate([i, j]), np.concatenate([j, i]), np.concatenate([effect, effect])
-        order = np.argsort(one, kind="stable")
-        one, other, strength = one[order], other[order], strength[order]
-        slot = np.arange(len(one)) - np.searchsorted(one, one)
-        others, table = np.zeros((int(slot.max()) + 1, p), np.int64), np.zeros((int(slot.max()) + 1, p))
-        others[slot, one], table[slot, one] = other, strength
-        return cls(device.indices(others), device.put(table), float(strength @ strength))
-
-    def times(self, xp: Any, F: Any) -> Any:
-        """F·S, column by column."""
-        out = xp.zeros_like(F)
-        for b in range(self.others.shape[0]):
-            out = out + xp.take(F, self.others[b, :], axis=1) * self.strength[b, :]
-        return out
+def times(xp: Any, F: Any, partners: tuple[Any, Any]) -> Any:
+    """F·S, column by column, for a matrix S by column."""
+    (others, strength), out = partners, xp.zeros_like(F)
+    for b in range(others.shape[0]):
+        out = out + xp.take(F, others[b, :], axis=1) * strength[b, :]
+    return out
 
 
 @dataclass(frozen=True)
@@ -127,18 +115,17 @@ class LowRankTarget:
     device: Device
     core: Core  # Q, M and the target's diagonal
     weight: float  # of every pair, 1/sd²
-    partners: Partners | None = None  # the strong pairs S, if there are any
-    inner: float = 0.0  # ⟨S, Q·M·Qᵀ⟩
+    partners: tuple[Any, Any] | None = None  # the strong pairs S by column, if there are any
+    beside: float = 0.0  # ‖S‖² + 2⟨S, Q·M·Qᵀ⟩
 
     @classmethod
     def of(cls, device: Device, found: Core, sd: float, strong: StrongPairs | None = None) -> LowRankTarget:
         """A target that is known up to normal noise."""
-        xp, p = device.xp, found.basis.shape[0]
-        partners = None if strong is None else Partners.of(device, strong, p)
-        if strong is None or partners is None:
+        if strong is None or not len(strong.i):
             return cls(device, found, 1 / sd**2)
-        inner = float(xp.sum(strong.inside(device, found.basis) * found.middle, dtype=xp.float64))
-        return cls(device, found, 1 / sd**2, partners, inner)
+        inner = float(device.xp.sum(strong.inside(device, found.basis) * found.middle, dtype=device.xp.float64))
+        partners = strong.by_column(device, found.basis.shape[0])
+        return cls(device, found, 1 / sd**2, partners, 2 * float(strong.effect @ strong.effect) + 2 * inner)
 
     def pull(self, u: Any, scale: Any = None) -> tuple[float, Any]:
         """The loss, and u times the weighted gap."""
@@ -157,9 +144,8 @@ class LowRankTarget:
         norm, pull = moment_gap(xp, F, self.core)
         if self.partners is None:
             return norm, pull
-        product = self.partners.times(xp, F)
-        inner = float(xp.sum(product * F, dtype=xp.float64)) / F.shape[0] - self.inner
-        return norm - 2 * inner + self.partners.square, pull - product
+        product = times(xp, F, self.partners)
+        return norm - 2 * float(xp.sum(product * F, dtype=xp.float64)) / F.shape[0] + self.beside, pull - product
 
 
 @dataclass(frozen=True)
