@@ -150,8 +150,7 @@ def test_a_wide_table_that_does_not_fit_is_refused_with_the_numbers(monkeypatch)
 
 def test_wide_tables_run_from_end_to_end(monkeypatch):
     # Through the path of wide tables, made small: means and pairs are near the truth, and the certificate holds.
-    for place in ("methods.regain.bits", "methods.regain.measure"):
-        monkeypatch.setattr(f"covey.{place}.LOW_RANK_COLUMNS", 80)
+    monkeypatch.setattr("covey.methods.regain.bits.LOW_RANK_COLUMNS", 80)
     generator = np.random.default_rng(3)
     scores = generator.standard_normal((5000, 2)) @ generator.normal(0, 1, (2, 90)) - 1
     X = (generator.random((5000, 90)) < 1 / (1 + np.exp(-scores))).astype(np.uint8)
