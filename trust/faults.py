@@ -41,7 +41,7 @@ import httpx
 import covey.cli
 import covey.synthesizers
 import covey.web.app
-import covey.web.worker
+import covey.web.jobs
 from covey.demo import example_visits
 from covey.privacy.ledger import Ledger
 from covey.release.places import SUMS, tidy
@@ -180,7 +180,7 @@ def act(place, kind, replacing):
     (place.root / "work" / "order.json").write_text(
         json.dumps({"order": order, "gate": str(place.root / "work" / "gate")})
     )
-    covey.web.worker.main(str(place.root / "work" / "order.json"))
+    covey.web.jobs.main(str(place.root / "work" / "order.json"))
 
 
 def serve_app(place, told):
@@ -235,7 +235,7 @@ def workers():
     for found in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             words = found.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if "covey.web.worker" in words:
+            if "covey.web.jobs" in words:
                 yield words
 
 

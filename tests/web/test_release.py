@@ -22,8 +22,7 @@ import pytest
 
 from covey.privacy.ledger import Ledger
 from covey.release.verify import verify_bundle
-from covey.web.export import command_line, script
-from covey.web.forms import PRIVATE
+from covey.web.forms import PRIVATE, command_line, script
 from covey.web.jobs import Job, open_gate
 from tests.web.conftest import Page, opened_workspace, words
 
@@ -255,7 +254,7 @@ def test_a_worker_that_finds_the_gate_shut_or_no_server_spends_nothing(page):
     place.write_text(json.dumps({"order": job.order, "gate": str(job.gate)}))
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run([sys.executable, "-m", "covey.web.worker", str(place)], stdout=write, timeout=600)
+    done = subprocess.run([sys.executable, "-m", "covey.web.jobs", str(place)], stdout=write, timeout=600)
     os.close(write)
     assert done.returncode in (0, 120)  # 120: Python could not flush the broken pipe at its end
     assert charges(page) == []
@@ -407,7 +406,7 @@ def test_a_worker_that_dies_over_the_report_leaves_its_data_and_another_finishes
     def popen(command, **options):
         started.append(command)
         if len(started) == 1:
-            command = [sys.executable, "-c", f"{dies}\nfrom covey.web.worker import main\nmain({command[-1]!r})"]
+            command = [sys.executable, "-c", f"{dies}\nfrom covey.web.jobs import main\nmain({command[-1]!r})"]
         return begin(command, **options)
 
     monkeypatch.setattr("covey.web.jobs.subprocess.Popen", popen)

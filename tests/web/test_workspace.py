@@ -17,7 +17,7 @@ from covey.privacy.budget import budget_for
 from covey.table.dialects import Spelling
 from covey.web import workspace as workspaces
 from covey.web.forms import read_field
-from covey.web.preview import preview_noise
+from covey.web.pages.privacy import preview_noise
 from covey.web.security import Form
 from tests.web.conftest import opened_workspace, words
 

@@ -1,12 +1,17 @@
-"""Forms into values: what a steward typed becomes a field, a rule or an order, or a refusal in words."""
+"""Forms into values: what a steward typed becomes a field, a rule or an order, or a refusal in words.
+
+An order is written out again as a command line and as a Python script, which make the same release without the app.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from math import floor
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +34,8 @@ from covey.table.schema import (
     Schema,
     Sum,
 )
-from covey.web.security import Form
-from covey.workflow import AnonymousOrder, PrivateOrder
+from covey.web.security import Form, templates
+from covey.workflow import AnonymousOrder, PrivateOrder, said
 
 CONDITIONS = 3  # rows of the form for combinations that cannot occur
 
@@ -38,6 +43,8 @@ Order = PrivateOrder | AnonymousOrder
 # What is ordered until something else is chosen. Where the table, its schema and the bundle lie is filled in at the end.
 PRIVATE = PrivateOrder(Path(), None, Path(), Fraction(1))
 ANONYMOUS = AnonymousOrder(Path(), None, Path(), group_size=20)
+# How exports call the files beside them; a package names its tables itself.
+OUT, SCHEMA, PACKAGE = Path("release"), Path("schema.json"), Path("package.json")
 
 
 def shown(value: Any) -> str:
@@ -189,3 +196,52 @@ def whole(text: str, name: str) -> int:
         return int(text)
     except ValueError:
         raise ParameterError(f"{name} must be a whole number, got {text!r}.") from None
+
+
+def number(value: Fraction) -> str:
+    """A number as a person writes it; floats print the shortest text that reads back as the same."""
+    return repr(float(value)).removesuffix(".0").replace("e-0", "e-")
+
+
+def left(value: Fraction) -> str:
+    """A budget that is left, rounded down to four places: never more than there is."""
+    places = 10**4
+    return number(Fraction(floor(value * places), places) if value * places >= 1 else value)
+
+
+def command_line(order: Order) -> str:
+    """The command that does what an order says, in a folder with the table and its schema."""
+    table = str(order.table)
+    table = f"./{table}" if table.startswith("-") else table  # no option
+    words = ["covey", "release" if isinstance(order, PrivateOrder) else "anonymize", table]
+    for name, value in said(order).items():
+        if name not in ("table", "out"):
+            words += _options("--" + name.replace("_", "-"), value)
+    return shlex.join([*words, "--out", str(order.out)])
+
+
+def _options(option: str, value: Any) -> list[str]:
+    if value is None or value is True:
+        return [option] if value else []
+    if isinstance(value, About):
+        told = value.to_dict()
+        return [word for name, text in told.items() for word in (f"--{name}", text)]
+    if isinstance(value, tuple):  # columns, and groups of them
+        return [word for one in value for word in (option, one if isinstance(one, str) else ",".join(one))]
+    return [option, number(value) if isinstance(value, Fraction) else str(value)]
+
+
+def script(order: Order) -> str:
+    """The same as a script: checked, charged and written in the same order."""
+    told = {name: _literal(value) for name, value in said(order).items()}
+    verb = "release" if isinstance(order, PrivateOrder) else "anonymize"
+    return templates.get_template("release.py.txt").render(order=order, told=told, verb=verb) + "\n"
+
+
+def _literal(value: Any) -> str:
+    """A value as Python writes it."""
+    if isinstance(value, About):
+        return f"About({value.title!r}, {value.owner!r}, {value.purpose!r})"
+    if isinstance(value, Path):
+        return f"Path({str(value)!r})"
+    return number(value) if isinstance(value, Fraction) else repr(value)

@@ -1,7 +1,7 @@
 """What the app remembers while it runs: tables in the workspace, and a private folder for their rows.
 
 The folder lies beside the ledger, is closed to other people, and its rows go when the app ends. If the app is killed, the next
-start finds the folder without its lock and removes them. What was said about columns stays for that start: `covey.web.saved`.
+start finds the folder without its lock and removes them. What was said about columns stays for that start: `covey.web.work`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from covey.errors import CoveyError
 from covey.privacy.ledger import Ledger
 from covey.web.folders import DRAFT, close_folder, private_file, private_folder
 from covey.web.jobs import Job
-from covey.web.saved import load, save
 from covey.web.security import Refused
-from covey.web.work import Work
+from covey.web.work import Work, load, save
 from covey.workflow import PrivateOrder, as_words
 
 MOST_WORKS = 200  # a steward has a few; more are a script gone wrong, and each may hold a table

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from math import log10
+from itertools import combinations
+from math import log10, sqrt
 from typing import Any
 
+import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from covey.core.arrays import Floats
 from covey.errors import CoveyError, LedgerError, ParameterError
 from covey.methods.learning import expected_sizes, with_known_domains
-from covey.methods.regain.predict import predicted_misplaced
+from covey.methods.regain.predict import COARSE, LEFT_AFTER_DENOISING, one_way_noise, pair_noise, predicted_misplaced
 from covey.privacy.budget import Budget, budget_for, exact
 from covey.privacy.certificate import WORDS
 from covey.release.contents import LARGE_EPSILON
 from covey.release.places import check_disk
 from covey.release.statements import risks, why
 from covey.synthesizers import AnonymousSynthesizer
-from covey.web.export import number
-from covey.web.forms import ANONYMOUS, PRIVATE, Order, read_budget, read_order
+from covey.web.forms import ANONYMOUS, PRIVATE, Order, number, read_budget, read_order
 from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page, redirect_if_early
-from covey.web.preview import preview_noise
 from covey.web.security import NO_FORM, Form, Refused, templates
 from covey.web.work import Work
 from covey.web.workspace import Workspace
@@ -32,6 +34,10 @@ from covey.workflow import AnonymousOrder, PrivateOrder, public_description, syn
 CURVE = tuple(Fraction(repr(round(10 ** (k / 4), 3))) for k in range(-8, 5))  # the ε of the error curve, 0.01 to 10
 
 SMALL_DELTA = Fraction(1, 10**9)  # what the other kind of guarantee is shown with until one is chosen
+
+BARS = 16  # of the simulated histogram
+TWO_BY_TWO = np.array([0.34, 0.16, 0.14, 0.36])  # a pair that clearly goes together, row by row
+NAMED = 6  # pairs that are named as lost; of the others their number is told
 
 router = APIRouter()
 
@@ -88,6 +94,44 @@ def noise_values(work: Work, order: PrivateOrder, n: int) -> dict[str, Any]:
         "kinds": [(kind, misplaced(order.epsilon, d), bool(order.delta) == bool(d)) for kind, d in kinds.items()],
         "noise": preview_noise(names, sizes, n, promised(work, order)) if len(names) == len(sizes) else None,
     }
+
+
+def preview_noise(names: Sequence[str], sizes: Sequence[int], n: int, budget: Budget) -> dict[str, Any] | None:
+    """The picture for these public columns, or None where none of them varies.
+
+    No true row comes near this: rows are simulated from the schema's columns and the declared size alone. The column is a
+    bell, the pair a plain association; the noise on them has the size that the plan predicts for this table, and the same
+    shape for every ε, so that moving the slider changes its height alone. Bars from 0 to 1 and percentages of a 2 × 2 table
+    come as pairs, clean and noisy; of the pairs that noise will drown those of most cells come first.
+    """
+    live = [(name, size) for name, size in zip(names, sizes, strict=True) if size > 1]
+    if not live:
+        return None
+    noise = np.random.default_rng(0).standard_normal(BARS + 4)
+    name, size = max(live, key=lambda column: column[1])
+    count = min(size, BARS)
+    bell = np.exp(-0.5 * ((np.arange(count) - 0.42 * (count - 1)) / (0.22 * count)) ** 2)
+    bell /= bell.sum()
+    noisy = with_noise(bell, one_way_noise(sizes, n, budget) * sqrt(size / count) * noise[:count])
+    bars = np.column_stack([bell, noisy]) / max(bell.max(), noisy.max())
+    found: dict[str, Any] = {"column": name, "bars": bars.tolist(), "pair": None, "lost": [], "more": 0}
+    if len(live) < 2:
+        return found
+    on_cell = LEFT_AFTER_DENOISING * pair_noise(sizes, n, budget)
+    (one, c), (two, d) = live[:2]
+    spread = on_cell * sqrt(min(c, COARSE) * min(d, COARSE) / 4)  # of a quarter of the cells together
+    cells = 100 * np.column_stack([TWO_BY_TWO, with_noise(TWO_BY_TWO, spread * noise[BARS:])])
+    # Drowned is a pair in whose table the noise on a cell is larger than the share of the mean cell.
+    sized = [(min(c, COARSE) * min(d, COARSE), f"{a} × {b}") for (a, c), (b, d) in combinations(live, 2)]
+    lost = [words for cells, words in sorted(sized, key=lambda x: -x[0]) if on_cell * cells > 1]
+    more = max(0, len(lost) - NAMED)
+    return found | {"pair": (one, two), "cells": cells.tolist(), "lost": lost[:NAMED], "more": more}
+
+
+def with_noise(shares: Floats, noise: Floats) -> Floats:
+    """Noisy shares as a release has them: none is negative, and they sum to 1, because the number of rows is public."""
+    noisy = np.maximum(0.0, shares + noise - noise.mean())  # which sum to 1 or more
+    return np.asarray(noisy / noisy.sum())
 
 
 def on_axes(epsilon: float, error: float) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from fastapi.responses import Response
 
 from covey.errors import CoveyError, InputError, ParameterError
 from covey.privacy.ledger import default_ledger_path
-from covey.web import export
+from covey.web import forms
 from covey.web.pages.privacy import privacy_values
 from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, by_htmx, go, page, redirect_if_early
 from covey.web.reading import with_file_names
@@ -30,11 +30,11 @@ def exports(workspace: Workspace, work: Work) -> tuple[str, str]:
 
     Whether cells fit the schema is a fact about true rows, and a file that people keep and hand on does not tell it.
     """
-    described = export.PACKAGE if work.link else export.SCHEMA
-    order = work.placed_order(described, export.OUT, Path(work.table.name))
+    described = forms.PACKAGE if work.link else forms.SCHEMA
+    order = work.placed_order(described, forms.OUT, Path(work.table.name))
     if isinstance(order, PrivateOrder) and workspace.ledger.path != Path(os.path.realpath(default_ledger_path())):
         order = replace(order, ledger=workspace.ledger.path)
-    return export.command_line(order), export.script(order)
+    return forms.command_line(order), forms.script(order)
 
 
 def fit_values(work: Work) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def file_to_keep(request: Request, workspace: CurrentWorkspace, work: CurrentWor
     name, (command, script) = request.url.path.rpartition("/")[2], exports(workspace, work)
     if name == "schema.json":
         script = json.dumps(work.described().to_dict(), indent=2, ensure_ascii=False) + "\n"
-        name = str(export.PACKAGE if work.link else export.SCHEMA)
+        name = str(forms.PACKAGE if work.link else forms.SCHEMA)
     text = f"#!/bin/sh\nset -e\n{command}\n" if name == "release.sh" else script
     return Response(text, media_type="text/plain", headers={"content-disposition": f'attachment; filename="{name}"'})
 

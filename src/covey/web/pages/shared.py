@@ -11,7 +11,7 @@ from fastapi.responses import FileResponse, RedirectResponse, Response
 
 from covey.errors import LedgerError
 from covey.version import __version__
-from covey.web import export
+from covey.web import forms
 from covey.web.forms import shown
 from covey.web.security import REPORT_POLICY, Form, Refused, checked_form, megabytes, templates
 from covey.web.work import Work
@@ -49,8 +49,8 @@ def duration_words(seconds: float) -> str:
 
 templates.env.filters |= {
     "shown": shown,
-    "number": export.number,
-    "left": export.left,
+    "number": forms.number,
+    "left": forms.left,
     "megabytes": megabytes,
     "duration_words": duration_words,
     "fraction": Fraction,
