@@ -4,6 +4,7 @@ import csv
 import json
 import shlex
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from covey.cli import main
 from covey.errors import CannotAnswerError, InputError, ParameterError
 from covey.release import bundle as module
 from covey.release.bundle import write_bundle
-from covey.table.schema import Field, Schema
+from covey.table.schema import Field, Relation, Schema
 from tests.answers.making import categories
 from tests.answers.test_release import TABLE, codes
 
@@ -84,6 +85,22 @@ def test_counts_differences_and_the_largest_groups_follow_from_shares_and_means(
     assert [(a.value, a.low, a.high) for a in ask(found, "top 2 ward")] == [(a.value, a.low, a.high) for a in best]
     means = [one.value for one in ask(found, "top 3 ward by age")]
     assert means == sorted(means, reverse=True)
+
+
+@pytest.mark.parametrize("question", ["relations", "Which relations hold?", "show me the rules"])
+def test_relations_that_were_found_are_listed_with_the_rows_that_break_them(question):
+    told = Relation("old is age over 5", "expected", ("old",), 0.004, 0.0025), Relation("x", "rule", (), -0.001, 0.002)
+    found = categories(replace(TABLE, relations=told), codes())
+    one, other = ask(found, question, about="table")
+    assert ask(found, question).labels[0] == "old is age over 5: 0.4% ± 0.5% of rows differ"
+    assert (one.value, one.low, one.se) == pytest.approx((0.004, 0, 0.0025))
+    assert one.high > 0.004 + 1.96 * 0.0025  # under pure ε noise has longer tails than normal
+    assert (other.value, other.low) == (0, 0)
+    assert ask(found, question)[0].se == pytest.approx(np.hypot(0.0025, np.sqrt(0.004 * 0.996 / 4000)))
+    with pytest.raises(CannotAnswerError, match="found no relations"):
+        ask(categories(TABLE, codes()), question)
+    with pytest.raises(ParameterError, match="takes no columns"):
+        ask(found, "relations age")
 
 
 def test_a_trend_goes_by_the_column_of_dates():

@@ -9,6 +9,7 @@ correlation age cost
 regress cost ~ age + ward
 rate by sex, wait, mean cost per event (of persons with events)
 logistic readmitted ~ age + ward
+relations
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from covey.answers.answer import Answer, AnswerTable
+from covey.answers.answer import About, Answer, AnswerTable, answers, checked
 from covey.answers.columns import MISSING, Columns
+from covey.answers.estimates import Estimate
 from covey.answers.release import Release
 from covey.errors import CannotAnswerError, ParameterError, nearest
+from covey.measure.measurement import TAILS
 
 VERBS = (
     *("share", "count", "top", "mean", "median", "quantile", "difference", "trend"),
-    *("correlation", "regress", "logistic", "rate", "wait"),
+    *("correlation", "regress", "logistic", "rate", "wait", "relations"),
 )
 PERIODS = ("month", "quarter", "year", "time")  # a grouping by one of them is by the column of dates
 FIRST = 5  # groups that `top` shows unless it is told how many
@@ -51,6 +54,7 @@ OPENINGS = (
     (r"difference (?:in|of|between) ", "difference "),
     (r"difference (?:the )?average ", "difference mean "),
     (r"(relation|relationship|association) ", "correlation "),
+    (r"(which |what )?(relations|rules)( hold| are there| were found)?$", "relations"),
 )
 # Comparisons between a column and a value.
 COMPARED = (
@@ -118,6 +122,10 @@ def _ask(release: Release, question: str, options: dict[str, Any]) -> Any:
         )
     if verb in ("regress", "logistic"):
         return release.regress(rest.strip(), "logistic" if verb == "logistic" else "linear", **options)
+    if verb == "relations":
+        if rest:
+            raise ParameterError("relations takes no columns and no conditions.")
+        return _relations(release, **options)
     columns = release.columns
     words = words_of(rest)
     if "per" in words and "per" not in columns.spoken:
@@ -161,6 +169,21 @@ def _ask(release: Release, question: str, options: dict[str, Any]) -> Any:
     if verb == "mean":
         return release.mean(own[0], by, wanted, **options)
     return release.quantile(own[0], level, wanted, **options)
+
+
+def _relations(release: Release, confidence: float = 0.95, about: About = "population") -> AnswerTable:
+    """The relations that a release found with noise, each with the share of rows that break it."""
+    found = () if release.several else release.schema.found
+    if not found:
+        raise CannotAnswerError("this release found no relations between columns, or did not look for any.")
+    broken, sd = np.array([[one.broken, one.sd] for one in found]).T
+    share, rows = np.clip(broken, 0.0, 1.0), release.sampled(about)
+    variance = sd**2 + (share * (1 - share) / rows if rows else 0.0)
+    tails = TAILS if release.privacy.budget.pure else 0.0
+    estimate, words = Estimate(broken, variance, tails * sd**4, *np.zeros((2, len(found)))), tuple(map(str, found))
+    note = "relations were chosen because few rows seem to break them: the true share may be a little larger"
+    own = answers(estimate, words, checked(confidence), about, "share of rows that break it", (0.0, 1.0), note)
+    return AnswerTable(own, words, "relation")
 
 
 def _count(release: Release, of: dict[str, Any], by: str | None, options: dict[str, Any]) -> Answer | AnswerTable:

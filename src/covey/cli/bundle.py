@@ -168,7 +168,7 @@ def cite(folder: Path, as_json: bool) -> None:
 def ask(  # click passes each option by its name
     folder: Path, question: tuple[str, ...], confidence: Fraction, about: str, replicates: int | None, as_json: bool
 ) -> None:
-    """Ask a private bundle a QUESTION: a proportion, count, mean, percentile, difference, correlation or regression.
+    """Ask a private bundle a QUESTION: a proportion, count, mean, percentile, difference, correlation, regression, or relations.
 
     The answer comes with an interval that includes the noise. It costs no privacy and needs no real data. If no interval would
     be honest, covey says why and shows the nearest question that works.
