@@ -18,19 +18,9 @@ from benchmarks.regain import show
 PAGES = Path(__file__).parents[1] / "docs" / "benchmarks"
 
 
-def test_numbers_keep_their_zeros():
-    values = [0.4249, 10.5917, 50.886, 20.52, 100.0, 0.0, 1.004]
-    assert show(values, 2) == ".42 10.59 50.89 20.52 100.00 .00 1.00"
-    assert show([0.00305, 0.1]) == ".00305 .10000"
-    dropped = " ".join(
-        f"{v:.2f}".replace("0.", ".", 1) for v in values
-    )  # how it was: the zero of 10.59, not that of 0.42
-    assert "1.59" in dropped.split()
-    assert dropped != show(values, 2)
-
-
 @pytest.mark.parametrize("digits", [1, 2, 5])
 def test_what_is_shown_reads_back_as_the_number(digits):
+    assert show([0.4249, 10.5917, 100.0, 0.0, 1.004], 2) == ".42 10.59 100.00 .00 1.00"
     values = np.random.default_rng(0).lognormal(0, 3, 2000)
     shown = [float(word) for word in show(values, digits).split()]
     assert np.abs(np.array(shown) - values).max() <= 0.5 * 10.0**-digits * 1.0001

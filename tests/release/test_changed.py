@@ -59,7 +59,7 @@ def changes_of(frame, schema=SCHEMA, binned=True):
     return codec, cells, Changes.of(codec, table, cells, binned)
 
 
-def test_every_kind_of_change_is_counted_with_its_share():
+def test_every_kind_of_change_is_counted_with_its_share_and_told():
     codec, _, found = changes_of(raw())
     figures = found.figures(codec)
     assert figures["left_out"] == {"columns": ["name"], "of": 9, "share": pytest.approx(1 / 9)}
@@ -79,11 +79,7 @@ def test_every_kind_of_change_is_counted_with_its_share():
     assert figures["cells"] == pytest.approx(5 / 4 / 8)
     # An anonymous bundle averages numbers, not bins.
     assert "age" not in changes_of(raw(), binned=False)[2].figures(codec)["columns"]
-
-
-def test_words_say_what_happened_to_each_column():
-    codec, _, found = changes_of(raw())
-    said = "\n".join(lines("changed.txt", changed=found.figures(codec)))
+    said = "\n".join(lines("changed.txt", changed=figures))
     assert "1 of 9 columns of the table are not in the bundle: name" in said
     assert "delay: 25.0% of the cells lie beyond 0 to 1 and were moved to these limits" in said
     assert "which changes the mean from 75.5 to 0.75" in said
