@@ -64,7 +64,7 @@ def test_two_files_become_columns_of_two_tables_and_their_key_stays_here(clinics
         ({"at_most": "0"}, "at_most"),
         ({"at_most": "51"}, "at_most may be 50 at most"),
         ({"at_most": "many"}, "must be a whole number"),
-        ({"at_most": "3", "gaps": "on"}, "need an order of the events"),
+        ({"at_most": "3", "gaps": "on"}, "need an order of events"),
         ({"at_most": "3", "order": "ward"}, "orders events and is no number"),
         ({"at_most": "3", "order": "dat"}, "dat"),
     ):

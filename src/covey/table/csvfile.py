@@ -304,9 +304,7 @@ class CsvFile:
             elif len(pending) > RECORD_LIMIT:  # an open quote, or a cell beyond every limit
                 width = len(getattr(self, "names", ()))
                 scan(pending, width, ord(self.separator), str(self.path), line)  # names the line of an open quote
-                raise InputError(
-                    f"{self.path}, line {line}: a record has more than {RECORD_LIMIT} bytes. Shorten its cells."
-                )
+                raise InputError(f"{self.path}, line {line}: a record has over {RECORD_LIMIT} bytes. Shorten it.")
 
     def table(self, part: Block) -> Table:
         """The needed columns of a block, as text."""

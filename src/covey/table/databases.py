@@ -99,12 +99,10 @@ class Database:
         if scheme and (
             scheme[1] not in ("postgresql", "postgres", "sqlite") or not self.url[scheme.end() :].startswith("/")
         ):
-            raise ParameterError(
-                f"covey reads postgresql://… and sqlite:///…, got a URL that begins with {scheme[1] + ':'!r}."
-            )
+            raise ParameterError(f"covey reads postgresql://… and sqlite:///…, not {scheme[1] + ':'!r}.")
         if (self.table is None) == (self.query is None):
             raise ParameterError(
-                "a database is read by table or by query (--table NAME or --query SQL): give one of them."
+                "a database is read by table or query (--table NAME or --query SQL): give one of them."
             )
         if "\0" in self.url + (self.table or "") + (self.query or ""):
             raise ParameterError("a URL, table or query has no NUL bytes.")
@@ -178,9 +176,7 @@ class DatabaseTable:
             raise InputError("the table has no columns.")
         self._places, self.ignored, twice = match([name for name, _ in columns], schema)
         if twice:
-            raise InputError(
-                f"two columns would be called {twice[0].rpartition('_')[0]!r}. Give one another name: … AS name."
-            )
+            raise InputError(f"two columns would be called {twice[0].rpartition('_')[0]!r}. Rename one: … AS name.")
         types = {} if schema is None else {f.name: f.type for f in schema.fields}
         chosen = [(*columns[j], types.get(name)) for name, j in self._places.items()] or [(*columns[0], None)]
         written = ", ".join(self._written(*column) for column in chosen)

@@ -282,9 +282,7 @@ class Description:
                 place = part.path if "://" in part.path else str(file.parent / part.path)
                 found[part.name] = Database(place, table=part.table)
             elif part.table is not None:
-                raise part.wrong(
-                    "names a table, and its path is no database", "Leave the table out, or name a database."
-                )
+                raise part.wrong("names a table, and its path is no database", "Leave the table out, or name one.")
             else:
                 found[part.name] = file.parent / part.path
         return found
@@ -359,9 +357,7 @@ def _in_order(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     to = [reference_of(one) for one in listed]
     roots = [one for one, reference in zip(listed, to, strict=True) if reference is None]
     if not roots:
-        raise ParameterError(
-            "each table refers to the other, in a circle. Events refer to persons, not the other way round."
-        )
+        raise ParameterError("each table refers to the other, in a circle. Events refer to persons, not vice versa.")
     if len(roots) > 1:
         raise ParameterError(
             "no resource has foreignKeys. Say which column of the events identifies the person."
@@ -380,9 +376,8 @@ def _in_order(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         known = [one.get("name") for one in found]
         ready = [one for one in left if (reference_of(one) or ("", "", ""))[1] in known]
         if not ready:
-            raise ParameterError(
-                f"{', '.join(repr(one.get('name')) for one in left)} refer to each other, in a circle."
-            )
+            circle = ", ".join(repr(one.get("name")) for one in left)
+            raise ParameterError(f"{circle} refer to each other, in a circle.")
         found, left = [*found, *ready], [one for one in left if one not in ready]
     return found
 

@@ -121,14 +121,10 @@ def _encoding(path: Path, text: TextFile) -> str:
                 utf8, odd = False, line + error.object.count(b"\n", 0, error.start)
         if not utf8 and (found := _NOT_IN_1252.search(raw)):
             where = line + raw.count(b"\n", 0, found.start())
-            raise InputError(
-                f"{path} is neither UTF-8 (line {odd}) nor Windows-1252 (line {where}). Name its encoding."
-            )
+            raise InputError(f"{path} is neither UTF-8 (line {odd}) nor Windows-1252 (line {where}). Say which.")
         line += raw.count(b"\n")
     if not utf8 and multibyte:
-        raise InputError(
-            f"{path} mixes UTF-8 with another encoding, which begins in line {odd}. Save it in one of them."
-        )
+        raise InputError(f"{path} mixes UTF-8 with another encoding, which begins in line {odd}. Save it in one.")
     return "utf-8" if utf8 else "windows-1252"
 
 

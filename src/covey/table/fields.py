@@ -134,9 +134,7 @@ class Follows:
             if bound is not None and not plain:
                 raise ParameterError(f"a difference is bounded by {bound!r}. Give numbers, in the field's unit.")
         if not self.signed and self.minimum is not None and self.minimum < 0:
-            raise ParameterError(
-                'a field that comes after another one has no negative difference. Use "difference_from".'
-            )
+            raise ParameterError('what comes after another field has no negative difference. Use "difference_from".')
 
     @classmethod
     def from_dict(cls, own: Mapping[str, Any], name: Any) -> Follows | None:
@@ -144,7 +142,7 @@ class Follows:
         named, bounds = [w for w in ("after", "difference_from") if own.get(w) is not None], own.get("difference")
         if len(named) > 1:
             raise ParameterError(
-                f"field {name!r} has after and difference_from. after is for differences that are never negative."
+                f"field {name!r} has after and difference_from. after is never negative: leave out one."
             )
         if not named and bounds is not None:
             raise ParameterError(f"field {name!r} has a difference. Say from which field: after, or difference_from.")
@@ -152,9 +150,7 @@ class Follows:
             return None
         bounds = {} if bounds is None else bounds
         if not isinstance(bounds, Mapping):
-            raise ParameterError(
-                f"difference of field {name!r} must be an object with minimum and maximum, got {bounds!r}."
-            )
+            raise ParameterError(f"difference of field {name!r} must be an object with bounds, got {bounds!r}.")
         refuse_unknown(bounds, ("minimum", "maximum"), f"difference of field {name!r}")
         return cls(own[named[0]], bounds.get("minimum"), bounds.get("maximum"), named == ["difference_from"])
 
@@ -250,9 +246,7 @@ class Field:
         if self.constant is not None or self.learn or self.follows is not None or self.special:
             raise self.wrong("is derived and has other settings", "Give only its name and type.")
         if derived.expression and self.type in ("string", "time"):
-            raise self.wrong(
-                f"has type {self.type} and an expression", "Expressions give numbers, dates and yes/no values."
-            )
+            raise self.wrong(f"has type {self.type} and an expression", "Expressions give numbers, dates and flags.")
         for value in derived.values:
             if value is not None:
                 self.value(value, "derived value")
@@ -302,9 +296,7 @@ class Field:
         if self.minimum is None or self.maximum is None:
             return
         if self.maximum < self.minimum:  # type: ignore[operator] # of one ordered type
-            raise self.wrong(
-                f"has minimum {shown(self.minimum)} above maximum {shown(self.maximum)}", "Exchange the two."
-            )
+            raise self.wrong(f"has minimum {shown(self.minimum)} above maximum {shown(self.maximum)}", "Exchange them.")
         axis = self.axis
         if self.default is not None and not axis.low <= self.on_grid(self.default) <= axis.high:
             raise self.wrong(f"has default {shown(self.default)} out of bounds", "Choose one between the bounds.")
@@ -321,9 +313,7 @@ class Field:
             if self.enum is not None or self.other is not None:
                 raise self.wrong("is boolean and lists categories", 'Use type "string" for categories.')
             if len({word.lower() for word in self.flags}) < 2 or not all(map(is_label, self.flags)):
-                raise self.wrong(
-                    f"is written {' or '.join(self.flags)}", "Give trueValues and falseValues a word each."
-                )
+                raise self.wrong(f"is written {' or '.join(self.flags)}", "Give trueValues and falseValues one word.")
             return
         if self.enum is not None:
             self._check_words("enum")
@@ -341,7 +331,7 @@ class Field:
         for word in words:
             if not isinstance(word, str) or not is_label(word):
                 raise self.wrong(
-                    f"lists {word!r}", "Give text in quotes, without white space around it, NUL and carriage returns."
+                    f"lists {word!r}", "Give text in quotes, without blanks around it, NUL or carriage returns."
                 )
             if word.startswith(GUARDED) and f"'{word}" in words:
                 raise self.wrong(f"lists {word!r} with and without an apostrophe", "CSV could not tell them apart.")
@@ -366,7 +356,7 @@ class Field:
             raise self.wrong("has no categories", "List them under constraints.enum.")
         if self.type in ORDERED_TYPES and (self.minimum is None or self.maximum is None):
             raise self.wrong(
-                f"has type {self.type} and no bounds", "Give constraints.minimum and maximum from public knowledge."
+                f"has type {self.type} and no bounds", "Give public ones: constraints.minimum and maximum."
             )
 
     def to_learn(self) -> Field:
@@ -408,9 +398,7 @@ class Field:
             self.on_grid(self.maximum, ROUND_FLOOR, decimals),
         )
         if max(abs(low), abs(high)) > LARGEST:
-            raise self.wrong(
-                "has bounds beyond 2^53 steps of its precision", "Declare fewer decimals or closer bounds."
-            )
+            raise self.wrong("has bounds past 2^53 steps of its precision", "Declare fewer decimals or closer bounds.")
         count = high - low + 1
         if isinstance(self.bins, tuple):
             starts = np.array([self.on_grid(e, ROUND_CEILING, decimals) for e in self.bins[:-1]], dtype=np.int64)

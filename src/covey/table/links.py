@@ -102,9 +102,7 @@ def _declared(fields: Mapping[str, Field], end: Field, follows: Follows) -> Link
         raise end.wrong(f"has type {end.type} and follows {name!r} of type {base.type}", "Both need one type.")
     for field in (base, end):
         if not _is_fine(field):
-            raise field.wrong(
-                "takes part in a difference", "It must be a number, date or time with bounds and without declared bins."
-            )
+            raise field.wrong("takes part in a difference", "It must be a number, date or time without declared bins.")
     times = _times(base, end)
     if not times:
         raise end.wrong(f"has fewer decimals than {name!r}, which it follows", "Give it as many.")

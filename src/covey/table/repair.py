@@ -37,9 +37,7 @@ class RuleBook:
         self.regions = regions(self.rules, self.attributes)
         encoded = domain.encoded
         if not encoded:
-            raise ParameterError(
-                "every field of the schema is constant: there is nothing to encode. Declare categories."
-            )
+            raise ParameterError("every field of the schema is constant: nothing to encode. Declare categories.")
         self.names: tuple[str, ...] = tuple(f.name for f in encoded)
         self.domain_sizes: tuple[int, ...] = tuple(f.categories for f in encoded)
         if self.rules:
@@ -49,9 +47,7 @@ class RuleBook:
         """Cells of category codes, uniform inside their bins."""
         codes = np.asarray(codes)
         if codes.ndim != 2 or codes.shape[1] != len(self.names) or codes.dtype.kind not in "iub":
-            raise ParameterError(
-                f"codes must be whole numbers with {len(self.names)} columns, got shape {codes.shape}."
-            )
+            raise ParameterError(f"codes must be integers in {len(self.names)} columns, got shape {codes.shape}.")
         if (codes < 0).any() or (codes >= np.array(self.domain_sizes)).any():
             raise ParameterError("codes must lie in the domain of this codec's schema.")
         codes = codes.astype(np.int64)
@@ -119,9 +115,7 @@ class RuleBook:
                 cells[name] = self.attributes[name].draw(generator.integers(0, size, 1000), generator)
         valid = np.flatnonzero(~self._take_turns(cells, generator))
         if not len(valid):
-            raise ParameterError(
-                "no row was found that obeys all rules of the schema: they contradict each other, or are too strict. Loosen one."
-            )
+            raise ParameterError("no row was found that obeys all rules: they contradict each other. Loosen one.")
         row = {name: int(column[valid[0]]) for name, column in cells.items()}
         first = np.zeros(1, dtype=np.int64)
         return {n: row[n] if n in row else int(a.draw(first, generator)[0]) for n, a in self.attributes.items()}

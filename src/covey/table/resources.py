@@ -50,9 +50,7 @@ class Parent:
             raise ParameterError("numbered describes the order column. Name that column as order.")
         for name in ("positions", "gaps"):
             if getattr(self, name) and (self.order is None or self.at_most == 1):
-                raise ParameterError(
-                    f"{name} need an order of the events, and more than one of a person. Name it as order."
-                )
+                raise ParameterError(f"{name} need an order of events, and several of a person. Name it as order.")
 
     def check(self, schema: Schema, table: str) -> None:
         """Refuse an order, places or times between rows that the fields of the table do not allow."""
@@ -187,9 +185,7 @@ def require_schema(one: Mapping[str, Any]) -> None:
         raise ParameterError(f'resource {one.get("name")!r} needs a "schema" with a list of fields.')
     for word in spelt_like(schema, KEYS):
         if word not in KEYS:
-            raise ParameterError(
-                f"the schema of resource {one.get('name')!r} has {word!r}. Write one of {', '.join(KEYS)}."
-            )
+            raise ParameterError(f"resource {one.get('name')!r} has {word!r}. Write one of {', '.join(KEYS)}.")
 
 
 def _single(value: Any, what: str) -> str:
@@ -234,9 +230,7 @@ def read_resource(one: Mapping[str, Any]) -> Resource:
         raise ParameterError("order and at_most belong to the resource of the events.")
     refuse_unknown(own, ("at_most", "order", *FLAGS), f"covey of resource {one.get('name')!r}")
     if reference is not None and "at_most" not in own:
-        raise ParameterError(
-            "give at_most under covey of the events' resource: how many events a person has at most, from public knowledge."
-        )
+        raise ParameterError("give at_most (covey of the events): how many events a person has at most, publicly.")
     keys = one["schema"].get("primaryKey", [])
     keys = [keys] if isinstance(keys, str) else list(keys)
     link = [] if reference is None else [reference[0]]
@@ -257,7 +251,5 @@ def _schema_of(data: Mapping[str, Any], one: Mapping[str, Any]) -> Schema:
     if not data["fields"] and "primaryKey" in one["schema"] and not one["schema"].get("foreignKeys"):
         return replace(BARE, dialect=Dialect.from_dict(data))
     if not data["fields"]:
-        raise ParameterError(
-            f"resource {one.get('name')!r} has no column besides its keys: there is nothing to synthesize in it."
-        )
+        raise ParameterError(f"resource {one.get('name')!r} has no column besides its keys: nothing to synthesize.")
     return Schema.from_dict(data)

@@ -65,9 +65,7 @@ class Condition:
         elif field.type == "string" and field.labels:
             for value in self.values:
                 if value is not None and value not in field.labels:
-                    raise field.wrong(
-                        f"has no category {value!r}, which a {word} rule names", "Name declared categories."
-                    )
+                    raise field.wrong(f"has no category {value!r}, which a {word} rule names", "Name declared ones.")
 
     @classmethod
     def read(cls, field: Field, what: Any, word: str) -> Condition:

@@ -114,17 +114,13 @@ class Schema(Domain):
             seen.add(field.name)
             hidden = set(field.labels) & set(self.missing_values) if field.type == "string" else set()
             if hidden:
-                raise field.wrong(
-                    f"lists category {min(hidden)!r}, which missingValues declares missing", "Remove it from either."
-                )
+                raise field.wrong(f"lists {min(hidden)!r}, which missingValues declares missing", "Remove it from one.")
         for rule in self.rules:
             self._check_rule(rule)
         for group in self.important:
             self._check_important(group)
         if self.target is not None and not self[self.target].measured:
-            raise self[self.target].wrong(
-                "is the target, but is not measured", "Name a column that it is derived from."
-            )
+            raise self[self.target].wrong("is the target, but is not measured", "Name one that is.")
         if self.triples is not None:
             whole_number(self.triples, "triples", 0, "It counts triples of columns.")
         _ = self.derived  # circles are refused
@@ -170,9 +166,7 @@ class Schema(Domain):
         if person not in self.names:
             return self
         if any(person in rule.fields for rule in self.rules):
-            raise ParameterError(
-                f"a rule of the schema uses {person!r}, the column that identifies the person. Remove the rule."
-            )
+            raise ParameterError(f"a rule uses {person!r}, which identifies the person. Remove the rule.")
         if len(self.fields) == 1:
             raise ParameterError(f"the schema has no column besides {person!r}, which identifies the person.")
         return self.only([name for name in self.names if name != person])

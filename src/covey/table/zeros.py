@@ -48,7 +48,7 @@ def across_zeros(package: Description) -> Boxes:
     # A field of events with one value is in no box: what it forbids, it forbids with every event.
     if any(max(box) < first for box in boxes) or Across.of(found, first, codes).impossible:
         raise ParameterError(
-            "rules across the tables leave some persons no possible event, or tell too many kinds of persons apart. Correct them."
+            "rules across the tables leave some persons no event, or tell too many kinds of persons apart."
         )
     return found
 
