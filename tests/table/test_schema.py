@@ -53,7 +53,7 @@ def test_dict_and_file_round_trips(tmp_path):
         (field(type="string", constraints={"enum": [" a"]}), "blanks around"),
         (field(type="string", constraints={"enum": ["\ud800"]}), "ud800"),
         (field(type="string", constraints={"enum": ["=a", "'=a"]}), "apostrophe"),
-        ({"fields": [{"name": " x", "type": "boolean"}]}, "blanks around"),
+        ({"fields": [{"name": " x", "type": "boolean"}]}, "white space"),
         (field(type="string", constraints={"enum": ["a"]}, covey={"default": "b"}), "default 'b'"),
         (field(type="string", constraints={"enum": ["a"], "pattern": "a+"}), "pattern"),
         (field(type="boolean", constraints={"minimum": 0}), "minimum"),
