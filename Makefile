@@ -43,7 +43,7 @@ QUICK := tests/core/tables tests/core/draw tests/core/groups tests/core/noise/te
 	tests/privacy/test_bounds.py tests/privacy/test_budget.py tests/privacy/test_gate.py \
 	tests/table/test_codec.py tests/table/test_csvfile.py tests/table/test_fields.py tests/table/test_rules.py \
 	tests/table/test_schema.py tests/release/test_bundle.py tests/web/test_security.py \
-	tests/test_cli_knowledge.py tests/test_figures.py tests/test_html.py tests/test_progress.py
+	tests/test_figures.py tests/test_html.py tests/test_progress.py
 quick: $(STAMP)
 	$(RUN)ruff check .
 	$(RUN)pytest -n 2 $(QUICK)

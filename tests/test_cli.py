@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -318,3 +320,40 @@ def test_one_record_does_not_decide_how_learned_columns_are_read(desk, name):
         found.append((Path("out/schema.json").read_text(), facts["assumed"], facts["learned"]))
         assert any("as the call said" in line for line in facts["assumed"])
     assert found[0] == found[1]
+
+
+@pytest.fixture
+def related(tmp_path, monkeypatch):
+    """A folder with a table in which c4 follows from c1 and c2."""
+    monkeypatch.chdir(tmp_path)
+    codes = np.random.default_rng(0).integers(0, 2, (600, 6))
+    codes[:, 4] = codes[:, 1] ^ codes[:, 2]
+    pl.DataFrame({f"c{j}": np.array(["a", "b"])[codes[:, j]] for j in range(6)}).write_csv("table.csv")
+    limits = [{"enum": ["a", "b"], "required": j < 5} for j in range(6)]
+    fields = [{"name": f"c{j}", "type": "string", "constraints": own} for j, own in enumerate(limits)]
+    Path("schema.json").write_text(json.dumps({"fields": fields}))
+
+
+def test_a_plan_says_how_many_triples_would_be_looked_for(related):
+    plan = "plan schema.json --epsilon 1 --delta 1e-9 --rows"
+    assert "triples" not in run(f"{plan} 20000").output
+    assert "the 3 strongest of 20 triples" in run(f"{plan} 20000 --triples 3").output
+    assert "the 5 strongest of 10 triples" in run(f"{plan} 20000 --target c4").output
+    assert "because noise would hide them" in run(f"{plan} 60 --triples 3").output
+    assert json.loads(run(f"{plan} 20000 --triples 3 --json").output)["triples"]["count"] == 3
+    refused = run(f"{plan} 20000 --target c9")
+    assert (refused.exit_code, "no field 'c9'" in refused.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("few_steps", "related")
+def test_a_release_takes_triples_and_an_earlier_release():
+    made = "release table.csv --schema schema.json --seed 1 --epsilon 9"
+    assert run(f"{made} --target c4 --triples 1 --out first").exit_code == 0
+    purposes = {charge["purpose"] for charge in json.loads(Path("first/privacy.json").read_text())["charges"]}
+    assert {"choosing triples", "triples"} <= purposes
+    assert "seeded" in run(f"{made} --prior first --out second").output
+    assert "prior" in json.loads(Path("second/privacy.json").read_text())
+    Path("first/README.md").write_text("changed")
+    refused = run(f"{made} --prior first --out third")
+    assert (refused.exit_code, "changed after the bundle" in refused.stderr) == (3, True)
+    assert not Path("third").exists()

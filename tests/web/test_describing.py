@@ -114,6 +114,12 @@ def test_rules_within_a_table_and_across_both(clinics, tables):
     other, answer = two_files(clinics, tables, schema=("package.json", again))
     assert answer.status_code == 303
     assert clinics.workspace.work(other).described() == found.described()
+    alone = {"kind": "forbid", "field0": "patients.age", "values0": "up to 3"}
+    assert clinics.post(f"/work/{work}/rules", alone).status_code == 303
+    answer = clinics.post(f"/work/{work}/columns/0", {"action": "drop"})  # which the rule needs
+    assert answer.status_code == 422
+    assert "Remove the rule first" in words(answer)
+    assert found.columns[0].kept
 
 
 def test_persons_with_events_from_review_to_bundle(clinics, tables, tmp_path):
@@ -250,16 +256,6 @@ def test_persons_without_attributes_in_a_file_of_another_dialect(clinics, tables
     again = Description.from_dict(found.described().to_dict())
     assert again.unit.bare
     assert again.unit.schema.dialect == found.described().unit.schema.dialect
-
-
-def test_a_rule_keeps_the_columns_that_it_needs(clinics, tables):
-    work = described(clinics, tables)
-    rule = {"kind": "forbid", "field0": "patients.age", "values0": "up to 3"}
-    assert clinics.post(f"/work/{work}/rules", rule).status_code == 303
-    answer = clinics.post(f"/work/{work}/columns/0", {"action": "drop"})
-    assert answer.status_code == 422
-    assert "Remove the rule first" in words(answer)
-    assert clinics.workspace.work(work).columns[0].kept
 
 
 @pytest.mark.parametrize("change", ["orphan", "twice"])

@@ -173,9 +173,13 @@ def test_every_page_of_a_table_that_is_being_released_leads_to_its_release(page)
     ):
         page.post(f"/work/{work}/{path}", form)
     assert (page.workspace.work(work).columns, page.workspace.work(work).review) == (before, key)
+    assert page.upload(work, b"a\n1\n").status_code == 409
     # A second tab that still shows another review ends at the release as well.
     assert page.post(f"/work/{work}/release", {"review": "old"}).headers["location"].endswith("/release")
-    page.post(f"/work/{work}/cancel")
+    # A job that waits can be cancelled, and costs nothing.
+    assert "Waiting" in words(page.get(f"/work/{work}/release"))
+    assert "Cancelled" in words(page.post(f"/work/{work}/cancel", headers={"hx-request": "true"}))
+    assert (page.workspace.work(work).job.state, charges(page)) == ("cancelled", [])
     said = words(page.get(f"/work/{work}/review"))
     assert "it was cancelled, and nothing was charged" in said
     assert "has been released" not in said
@@ -196,18 +200,6 @@ def test_an_exhausted_budget_is_told_before_and_during(page):
     assert "does not cover this" in said
     assert "Nothing was charged" in said
     assert len(charges(page)) == 1
-
-
-def test_a_waiting_job_can_be_cancelled_and_costs_nothing(page):
-    page.workspace.slots = Semaphore(0)  # no job ever gets one
-    work = page.ready_work()
-    page.post(f"/work/{work}/release", {"review": page.review(work)})
-    assert "Waiting" in words(page.get(f"/work/{work}/release"))
-    # While it is under way the table stays, and no second release of it begins.
-    assert page.upload(work, b"a\n1\n").status_code == 409
-    assert "Cancelled" in words(page.post(f"/work/{work}/cancel", headers={"hx-request": "true"}))
-    assert page.workspace.work(work).job.state == "cancelled"
-    assert charges(page) == []
 
 
 def test_a_running_job_is_really_killed(page):

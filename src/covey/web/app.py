@@ -92,7 +92,24 @@ def serve(
         signal.signal(ending, _end)
     workspace = Workspace(Ledger(ledger or default_ledger_path()), out.absolute(), upload_limit)
     try:
-        _run(workspace, listener, browser, tell)
+        keys, port = Secrets(), listener.getsockname()[1]
+        address = f"http://127.0.0.1:{port}/?token={keys.token}"
+        tell(address)
+        if browser and (sys.platform in ("win32", "darwin") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
+            # By way of a file: the address would be seen by everyone who lists processes.
+            door = workspace.folder / "open.html"
+            with private_file(door) as file:
+                file.write(bytes(plain_page(200, "Opening covey …", refresh=address).body).decode())
+            webbrowser.open(door.as_uri())
+        config = uvicorn.Config(
+            make_app(workspace, keys, port),
+            log_level="error",
+            access_log=False,  # the address holds the token
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=3,
+        )
+        uvicorn.Server(config).run(sockets=[listener])
     finally:  # at a second Ctrl+C uvicorn skips its own cleaning up, and no row may stay behind
         workspace.close()
 
@@ -102,26 +119,3 @@ def _end(*_: object) -> None:
     for ending in ENDINGS:
         signal.signal(ending, signal.SIG_IGN)
     sys.exit(0)
-
-
-def _run(workspace: Workspace, listener: socket.socket, browser: bool, tell: Callable[[str], None]) -> None:
-    """Tell the address, and serve."""
-    keys, port = Secrets(), listener.getsockname()[1]
-    app = make_app(workspace, keys, port)
-    address = f"http://127.0.0.1:{port}/?token={keys.token}"
-    tell(address)
-    if browser and (sys.platform in ("win32", "darwin") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
-        # By way of a file: the address would be seen by everyone who lists processes.
-        door = workspace.folder / "open.html"
-        with private_file(door) as file:
-            file.write(bytes(plain_page(200, "Opening covey …", refresh=address).body).decode())
-        webbrowser.open(door.as_uri())
-    config = uvicorn.Config(
-        app,
-        log_level="error",
-        access_log=False,  # the address holds the token
-        server_header=False,
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=3,
-    )
-    uvicorn.Server(config).run(sockets=[listener])

@@ -239,7 +239,6 @@ def script(order: Order) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A value as Python writes it."""
     if isinstance(value, About):
         return f"About({value.title!r}, {value.owner!r}, {value.purpose!r})"
     if isinstance(value, Path):

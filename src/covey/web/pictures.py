@@ -46,7 +46,9 @@ class Picture:
     def outside(self, field: Field) -> int | None:
         """Cells that lie beyond the limits of a field or in none of its categories; None where that was not counted."""
         if self.values is not None and field.type in ORDERED_TYPES and None not in (field.minimum, field.maximum):
-            low, high = (_number(end, field) for end in (field.minimum, field.maximum))
+            # As the field's cells are read: days or seconds for dates and times.
+            read: Any = float if field.type in ("integer", "number") else field.on_grid
+            low, high = (read(end) for end in (field.minimum, field.maximum))
             return int(
                 np.searchsorted(self.values, low) + len(self.values) - np.searchsorted(self.values, high, "right")
             )
@@ -97,11 +99,6 @@ def _of_numbers(values: Floats, rows: int, field: Field) -> Picture:
         words += f"; {times[top] / rows:.0%} are exactly {_shown(float(distinct[top]), field)}"
     words += _gaps(1 - len(values) / rows)
     return Picture(_heights(counts / counts.max()), words, low - room, high + room, np.sort(values))
-
-
-def _number(value: Any, field: Field) -> float:
-    """A limit as the field's cells are read: days or seconds for dates and times."""
-    return float(value) if field.type in ("integer", "number") else float(field.on_grid(value))
 
 
 def _heights(shares: Floats) -> tuple[float, ...]:

@@ -103,7 +103,6 @@ def _ending(path: Path, name: str) -> str:
 
 
 def _drafted(files: Mapping[str, Path], said: Dialect, whose: str, limit: int) -> ReadTables:
-    """Tables that are described by a draft."""
     found = draft(files, said, 4 * limit, whose or None)
     tables = [UploadedTable(files[name], name, one.table.rows) for name, one in zip(files, found.found, strict=True)]
     notes = zip(files, found.by_table, strict=True)
