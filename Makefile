@@ -7,6 +7,8 @@ STAMP := $(ENV)/.installed
 export OPENBLAS_NUM_THREADS ?= 2
 # Workers take the cores: more threads would only wait for each other. A third one fills the time that browsers and Spark wait.
 test quick dist minimum: export OPENBLAS_NUM_THREADS = 1
+# Bytecode is kept, whatever the machine says: workers and the hundreds of processes of tests would all compile covey anew.
+test quick dist minimum: export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test quick dist minimum check bench bench-nist bench-peers figures audit trust fuzz attacks docs docs-look tour clean
 
