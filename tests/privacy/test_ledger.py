@@ -116,6 +116,18 @@ def refused_everywhere(ledger, match):
         assert refusal.value.exit_code == 4
 
 
+def refuses(ledger, match, name, epsilon, delta, *rest, error=LedgerError):
+    """A check and a charge refuse it in the same words; these."""
+    doors = (ledger.check, lambda *cost: ledger.charge(*cost[:3], "p", *cost[3:]))
+    said = []
+    for door in doors:
+        with pytest.raises(error, match=match) as refusal:
+            door(name, epsilon, delta, *rest)
+        said.append(str(refusal.value))
+    assert said[0] == said[1]
+    return said[0]
+
+
 # Amounts.
 
 
@@ -169,37 +181,19 @@ def test_amounts_are_shown_exactly(amount, words):
     ],
 )
 def test_impossible_amounts_are_wrong_parameters(ledger, epsilon, delta, match):
-    for door in (
-        lambda: ledger.charge("patients", epsilon, delta, "p"),
-        lambda: ledger.check("patients", epsilon, delta),
-    ):
-        with pytest.raises(ParameterError, match=match):
-            door()
-    with pytest.raises(ParameterError, match="epsilon_budget must be at least 1e-9"):
-        ledger.open_dataset("crumbs", Fraction(1, 10**10))
+    refuses(ledger, match, "patients", epsilon, delta, error=ParameterError)
     assert spent(ledger) == Amount()
 
 
 # Caps.
 
 
-def test_the_largest_cap(ledger):
-    ledger.open_dataset("large", Fraction(10**9), Fraction(10**18 - 1, 10**18))
-    assert ledger.datasets()[1].budget == Amount(10**18, 10**18 - 1)
-
-
 def test_a_cap_may_be_reached_and_not_passed(ledger):
     ledger.charge("patients", Fraction(9, 10), Fraction(0), "most")
     ledger.check("patients", Fraction(1, 10), Fraction(0))
     ledger.charge("patients", Fraction(1, 10), Fraction(0), "the rest")
-    for door in (ledger.check, lambda *cost: ledger.charge(*cost, "one more")):
-        with pytest.raises(LedgerError) as refusal:
-            door("patients", Fraction(1, 10**12), Fraction(0))
-        message = str(refusal.value)
-        assert (
-            "Budget: ε = 1, δ = 1e-6. Spent: ε = 1, δ = 0. Remaining: ε = 0, δ = 1e-6. Asked: ε = 1e-9, δ = 0."
-            in message
-        )
+    told = refuses(ledger, "does not cover", "patients", Fraction(1, 10**12), Fraction(0))
+    assert "Budget: ε = 1, δ = 1e-6. Spent: ε = 1, δ = 0. Remaining: ε = 0, δ = 1e-6. Asked: ε = 1e-9, δ = 0." in told
     assert spent(ledger) == Amount(10**9)
 
 
@@ -229,27 +223,18 @@ def test_charges_for_persons_of_fewer_rows_do_not_add_up(ledger):
         r"is kept for persons with up to 10 rows, and this release protects 9: the two do not add up\. Nothing was charged; "
         r"release with rows_per_person = 10 or more\.$"
     )
-    for door in (
-        lambda: ledger.check("patients", CENT, Fraction(0), 9),
-        lambda: ledger.charge("patients", CENT, Fraction(0), "nine", 9),
-    ):
-        with pytest.raises(LedgerError, match=wanted):
-            door()
+    refuses(ledger, wanted, "patients", CENT, Fraction(0), 9)
     ledger.check("patients", CENT, Fraction(0), 10)
     ledger.charge("patients", CENT, Fraction(0), "more are protected better", 12)
-    with pytest.raises(LedgerError, match="protects 9"):
-        ledger.charge("patients", CENT, Fraction(0), "nine", 9)
-    with pytest.raises(LedgerError, match="protects 1"):
-        ledger.charge("patients", CENT, Fraction(0), "the default")
+    refuses(ledger, "protects 9", "patients", CENT, Fraction(0), 9)
+    refuses(ledger, "protects 1", "patients", CENT, Fraction(0))
     ledger.charge("patients", CENT, Fraction(0), "still ten", 10)
     (status,) = ledger.datasets()
     assert (status.rows_per_person, status.spent) == (10, Amount(3 * 10**7))
     assert [event.rows_per_person for event in ledger.history("patients")] == [None, 10, 12, 10]
     for wrong in (0, -1, True, 1.5, "2"):
-        with pytest.raises(ParameterError, match="rows_per_person must be a whole number"):
-            ledger.charge("patients", CENT, Fraction(0), "p", wrong)
-        with pytest.raises(ParameterError, match="rows_per_person must be a whole number"):
-            ledger.check("patients", CENT, Fraction(0), wrong)
+        words = "rows_per_person must be a whole number"
+        refuses(ledger, words, "patients", CENT, Fraction(0), wrong, error=ParameterError)
 
 
 def test_charges_for_persons_with_all_their_rows_take_no_others(ledger):
@@ -260,11 +245,8 @@ def test_charges_for_persons_with_all_their_rows_take_no_others(ledger):
     ledger.open_dataset("visits", Fraction(1))
     ledger.charge("visits", CENT, Fraction(0), "persons", "all")
     for rows in (1, 10, 10**9):
-        for door in (ledger.check, lambda *order: ledger.charge(*order[:3], "p", order[3])):
-            with pytest.raises(
-                LedgerError, match=r"persons with all their rows, and this release protects \d+: the two do"
-            ):
-                door("visits", CENT, Fraction(0), rows)
+        words = rf"persons with all their rows, and this release protects {rows}: the two do"
+        refuses(ledger, words, "visits", CENT, Fraction(0), rows)
     ledger.charge("visits", CENT, Fraction(0), "persons again", "all")
     assert [status.rows_per_person for status in ledger.datasets()] == [10, "all"]
     assert ledger.datasets()[1].charges == 2
@@ -273,11 +255,12 @@ def test_charges_for_persons_with_all_their_rows_take_no_others(ledger):
 
 def test_an_unknown_dataset_is_refused_with_its_name(ledger, tmp_path):
     for where in (ledger, Ledger(tmp_path / "nowhere" / "ledger.sqlite")):
-        for door in (where.check, lambda *cost, where=where: where.charge(*cost, "p")):
-            with pytest.raises(UnknownDatasetError, match="has no dataset 'cancer 2024'") as refusal:
-                door("cancer 2024", CENT, Fraction(0))
-            assert refusal.value.exit_code == 4
-            assert (refusal.value.name, refusal.value.ledger) == ("cancer 2024", str(where.path))
+        words = "has no dataset 'cancer 2024'"
+        refuses(where, words, "cancer 2024", CENT, Fraction(0), error=UnknownDatasetError)
+        with pytest.raises(UnknownDatasetError) as refusal:
+            where.check("cancer 2024", CENT, Fraction(0))
+        assert refusal.value.exit_code == 4
+        assert (refusal.value.name, refusal.value.ledger) == ("cancer 2024", str(where.path))
         with pytest.raises(UnknownDatasetError, match="has no dataset 'visits'"):
             where.history("visits")
 
@@ -433,6 +416,8 @@ def test_a_wrong_cap_is_called_by_its_name(ledger):
         ledger.open_dataset("x", Fraction(1), Fraction(1))
     with pytest.raises(ParameterError, match=r"^epsilon_budget must be at least 1e-9, got 1/10000000000\.$"):
         ledger.open_dataset("x", Fraction(1, 10**10))
+    ledger.open_dataset("large", Fraction(10**9), Fraction(10**18 - 1, 10**18))
+    assert ledger.datasets()[1].budget == Amount(10**18, 10**18 - 1)
 
 
 def test_the_default_path_follows_the_environment(monkeypatch, tmp_path):
@@ -781,9 +766,7 @@ def test_a_read_only_ledger_can_be_read_and_not_charged(ledger, which):
     place, mode = (ledger.path, 0o400) if which == "file" else (ledger.path.parent, 0o500)
     place.chmod(mode)
     try:
-        for door in (ledger.check, lambda *cost: ledger.charge(*cost, "p")):
-            with pytest.raises(LedgerError, match=r"read-only.*chmod"):
-                door("patients", CENT, Fraction(0))
+        refuses(ledger, r"read-only.*chmod", "patients", CENT, Fraction(0))
         ledger.verify()
         assert spent(ledger) == Amount()
     finally:
@@ -1006,12 +989,7 @@ def test_the_square_of_mu_of_added_rows_counts_four_times_for_replaced_ones(tmp_
 def test_a_cap_for_added_rows_takes_no_release_that_publishes_their_number(tmp_path):
     ledger = Ledger(tmp_path / "ledger.sqlite")
     ledger.open_dataset("rows", Fraction(2), neighbours="add-or-remove-one")
-    for door in (
-        lambda: ledger.check("rows", CENT, Fraction(0)),
-        lambda: ledger.charge("rows", CENT, Fraction(0), "n"),
-    ):
-        with pytest.raises(LedgerError, match="would publish that number"):
-            door()
+    refuses(ledger, "would publish that number", "rows", CENT, Fraction(0))
     ledger.charge("rows", Fraction(2), Fraction(0), "all of it", neighbours="add-or-remove-one")
     assert ledger.datasets()[0].remaining.epsilon == 0
     with pytest.raises(LedgerError, match="that is final"):
