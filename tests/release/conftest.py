@@ -38,3 +38,12 @@ def averaged(visits):
 @pytest.fixture
 def folder(released, tmp_path):
     return write_bundle(released, tmp_path / "bundle")
+
+
+@pytest.fixture(scope="module")
+def bundles(released, averaged, tmp_path_factory):
+    """A folder with a private and an anonymous bundle, which tests leave as they are."""
+    folder = tmp_path_factory.mktemp("bundles")
+    write_bundle(released, folder / "private")
+    write_bundle(averaged.release(50), folder / "anonymous")
+    return folder

@@ -24,7 +24,7 @@ from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.charts import percent
 from covey.release.places import check_disk
 from covey.release.summary import ReleaseTally
-from covey.release.verify import rows_path, verify_bundle
+from covey.release.verify import cite, rows_path, verify_bundle
 from covey.synthesizers import Prepared
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import Table
@@ -99,6 +99,7 @@ def test_a_seeded_bundle_is_marked_everywhere(visits, tmp_path):
     assert "seeded: not private" in (folder / "README.md").read_text()
     facts = verify_bundle(folder).facts
     assert (facts["seeded"], facts["private"], facts["note"]) == (True, False, "seeded: not private")
+    assert "seeded: not private, ε = 1" in cite(folder)["sentence"]
     page = check_page((folder / "report.html").read_text())
     assert page.text.count("seeded: not private") >= 3
     assert [e["text"] for e in page.elements if e["attrs"].get("class") == "badge good"] == []

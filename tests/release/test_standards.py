@@ -4,13 +4,11 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 
 import covey
-from covey.release.bundle import write_bundle
-from covey.release.standards import STEWARD
+from covey.release.standards import STEWARD, croissant
 from covey.release.verify import file_digest
 from covey.table.schema import Field, Schema
 
@@ -19,24 +17,16 @@ pytestmark = [
     pytest.mark.usefixtures("few_steps"),
     pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
 ]
-SCHEMA = Schema((Field("ill", "boolean", required=True), Field("age", "integer", 0, 99, special=("N",))))
 
 
-def columns(n=300):
-    generator = np.random.default_rng(1)
-    return {"ill": generator.random(n) < 0.3, "age": generator.integers(0, 100, n)}
+@pytest.fixture
+def private(bundles):
+    return bundles / "private"
 
 
-@pytest.fixture(scope="module")
-def private(tmp_path_factory):
-    release = covey.PrivateSynthesizer(1.0, 1e-6, schema=SCHEMA).fit(columns()).release(50)
-    return write_bundle(release, tmp_path_factory.mktemp("standards") / "private")
-
-
-@pytest.fixture(scope="module")
-def anonymous(tmp_path_factory):
-    release = covey.AnonymousSynthesizer(10, schema=SCHEMA).fit(columns()).release(50)
-    return write_bundle(release, tmp_path_factory.mktemp("standards") / "anonymous")
+@pytest.fixture
+def anonymous(bundles):
+    return bundles / "anonymous"
 
 
 def read(folder, name):
@@ -48,13 +38,21 @@ def test_croissant_says_where_rows_come_from_and_that_they_are_synthetic(private
         found = read(folder, "croissant.json")
         assert "http://mlcommons.org/croissant/1.1" in found["conformsTo"]
         assert found["rai:hasSyntheticData"] is True
-        assert "300 rows" in found["prov:wasDerivedFrom"]["prov:label"]
+        assert "1500 rows" in found["prov:wasDerivedFrom"]["prov:label"]
         assert found["distribution"][0]["sha256"] == file_digest(folder / "synthetic.csv")
         kinds = {field["name"]: field["dataType"] for field in found["recordSet"][0]["field"]}
-        assert kinds == {"ill": "sc:Boolean", "age": "sc:Text"}  # special values make a column text
+        assert (kinds["emergency"], kinds["age"], kinds["admitted"]) == ("sc:Boolean", "sc:Integer", "sc:Date")
     promise = read(private, "croissant.json")["prov:wasGeneratedBy"]["prov:label"]
-    assert "ε = 1, δ = 1e-6" in promise
+    assert "ε = 2, δ = 1e-6" in promise
     assert "NOT differential privacy" in read(anonymous, "croissant.json")["prov:wasGeneratedBy"]["prov:label"]
+
+
+def test_special_values_make_a_column_text():
+    schema = Schema((Field("ill", "boolean", required=True), Field("age", "integer", 0, 99, special=("N",))))
+    table = {"ill": [True, False] * 50, "age": list(range(100))}
+    release = covey.AnonymousSynthesizer(10, schema=schema).fit(table).release(50)
+    [records] = croissant(release, {"synthetic.csv": "ab" * 32}, "2026-01-01")["recordSet"]
+    assert [field["dataType"] for field in records["field"]] == ["sc:Boolean", "sc:Text"]
 
 
 def test_the_catalogue_entry_names_the_file_and_its_digest(private):
@@ -62,7 +60,7 @@ def test_the_catalogue_entry_names_the_file_and_its_digest(private):
     digest = file_digest(private / "synthetic.csv")
     assert found["@id"].endswith(digest)
     assert found["dcat:distribution"]["spdx:checksum"]["spdx:checksumValue"]["@value"] == digest
-    assert found["healthdcatap:numberOfRecords"]["@value"] == "50"
+    assert found["healthdcatap:numberOfRecords"]["@value"] == "400"
     assert found["dct:type"]["@id"].endswith("SYNTHETIC_DATA")
     # What DCAT-AP's shapes ask of a file: where it is, and the class of its media type and of its digest's algorithm.
     file = found["dcat:distribution"]
@@ -88,7 +86,7 @@ def test_the_registry_entry_is_yaml_and_leaves_to_the_steward_what_only_the_stew
     entry = found["deployment"]
     assert {*entry["basic"]} >= {"name", "data_curators", "description", "intended_use", "data_product_region"}
     assert {*entry["administrative"]} == {"sources", "registry_authors"}
-    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 2.0, "delta": 1e-6}
     assert entry["dp_variant"]["variant_name"] == "Approximate DP"
     assert entry["privacy_loss"]["privacy_unit"] == "Record-level"
     assert entry["basic"]["data_curators"] == [STEWARD]
@@ -97,7 +95,7 @@ def test_the_registry_entry_is_yaml_and_leaves_to_the_steward_what_only_the_stew
 
 def test_the_questions_of_nist_are_answered_from_the_statement(private):
     answers = read(private, "privacy.json")["nist_sp_800_226"]
-    assert "ε = 1, δ = 1e-6" in answers["privacy parameters"]
+    assert "ε = 2, δ = 1e-6" in answers["privacy parameters"]
     assert "replace-one" in answers["neighbouring datasets"]
     assert answers["trust model"].startswith("central")
     assert all(answers.values())
