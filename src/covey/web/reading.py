@@ -70,11 +70,9 @@ def read_files(files: Mapping[str, File], said: Dialect, whose: str, folder: Pat
             raise ParameterError(
                 f"both files are called {given[0][1]!r}. Rename one: a table goes by the name of its file."
             )
-        return (
-            _drafted(by_name, said, whose, limit)
-            if known is None
-            else _as_described(by_name, said, whose, known, limit)
-        )
+        if known is None:
+            return _drafted(by_name, said, whose, limit)
+        return _as_described(by_name, said, whose, known, limit)
     except BaseException as error:
         for place in places:
             place.unlink(missing_ok=True)
