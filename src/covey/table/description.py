@@ -41,7 +41,7 @@ from covey.table.resources import (
     require_schema,
 )
 from covey.table.rules import Forbid, Rule
-from covey.table.schema import LessEqual, Schema, read_rule, require_confirmed
+from covey.table.schema import LessEqual, Schema, as_groups, focus_to_dict, read_rule, require_confirmed
 
 OWN = ("at_most", "order", *FLAGS, "person")  # of a resource, not of the whole package
 PERSONS = "persons"  # the name of a table of persons that was made from one file
@@ -74,10 +74,7 @@ class Description:
                 )
         if self.tables[0].parent is not None:
             raise self.tables[0].wrong("comes first and refers to another one", "The first table is that of the unit.")
-        for group in self.important:
-            if not 1 <= len(set(group)) == len(group) <= 2:
-                raise ParameterError(f"important names columns and pairs of two columns, got {list(group)}.")
-        if self.important or self.target is not None:
+        if as_groups(self.important) or self.target is not None:
             _ = self.matters
         for rule in self.rules:
             self._check_rule(rule)
@@ -210,7 +207,7 @@ class Description:
         """The description with these columns, pairs of columns and target as what matters most; what is not given stays."""
         if len(self.tables) == 1:
             return self.each(lambda part: part.schema.focus(*groups, target=target, triples=triples))
-        important = tuple((g,) if isinstance(g, str) else tuple(g) for g in groups) or self.important
+        important = as_groups(groups) or self.important
         return replace(self, important=important, target=self.target if target is None else target)
 
     @property
@@ -316,7 +313,6 @@ class Description:
         if any(key in top for key in OWN):
             raise ParameterError("order and at_most belong to the resource of the events, not to the whole package.")
         refuse_unknown(top, ("rules", "important", "target"), "covey of the package")
-        important = tuple((g,) if isinstance(g, str) else tuple(g) for g in lists[1])
         alone = (
             len(listed) == 1
             and isinstance(listed[0].get("covey", {}), Mapping)
@@ -329,7 +325,7 @@ class Description:
             for f in part.schema.fields
         }
         rules = tuple(read_rule(rule, joint) for rule in lists[0])
-        return cls(tuple(parts), rules, notes, alone, important, top.get("target"))
+        return cls(tuple(parts), rules, notes, alone, as_groups(lists[1]), top.get("target"))
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of the file: one table without a place is a schema."""
@@ -346,8 +342,7 @@ class Description:
             found[1]["covey"]["person"] = self.events.link
             del found[1]["schema"]["foreignKeys"], found[0]
         own: dict[str, Any] = {"rules": [rule.to_dict() for rule in self.rules]} if self.rules else {}
-        own |= {"important": [g[0] if len(g) == 1 else list(g) for g in self.important]} if self.important else {}
-        own |= {} if self.target is None else {"target": self.target}
+        own |= focus_to_dict(self.important, self.target)
         return {**self.notes, **({"covey": own} if own else {}), "resources": found}
 
 

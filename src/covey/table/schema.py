@@ -117,10 +117,9 @@ class Schema(Domain):
                 raise field.wrong(f"lists {min(hidden)!r}, which missingValues declares missing", "Remove it from one.")
         for rule in self.rules:
             self._check_rule(rule)
-        for group in self.important:
-            self._check_important(group)
-        if self.target is not None and not self[self.target].measured:
-            raise self[self.target].wrong("is the target, but is not measured", "Name one that is.")
+        for name in [name for group in as_groups(self.important) for name in group] + [self.target]:
+            if name is not None and not self[name].measured:
+                raise self[name].wrong("matters most, but is not measured", "Name a column that it is derived from.")
         if self.triples is not None:
             whole_number(self.triples, "triples", 0, "It counts triples of columns.")
         _ = self.derived  # circles are refused
@@ -145,13 +144,6 @@ class Schema(Domain):
         for field in fields:
             if field.type not in wanted:
                 raise field.wrong(f"has type {field.type} in rule {rule}", f"It needs type {' or '.join(wanted)}.")
-
-    def _check_important(self, group: tuple[str, ...]) -> None:
-        if not 1 <= len(set(group)) == len(group) <= 2:
-            raise ParameterError(f"important names columns and pairs of two columns, got {list(group)}.")
-        for name in group:
-            if not self[name].measured:
-                raise self[name].wrong("is important, but is not measured", "Name a column that it is derived from.")
 
     def only(self, names: Sequence[str]) -> Schema:
         """The schema with these fields alone, in its own order; with no names all of them."""
@@ -181,7 +173,7 @@ class Schema(Domain):
         With a target, what predicts that column gets more: pairs with it, and the strongest triples with it, which are chosen
         privately. `triples` says how many triples are chosen at most. What is not given stays as it is.
         """
-        important = tuple((g,) if isinstance(g, str) else tuple(g) for g in groups) or self.important
+        important = as_groups(groups) or self.important
         count = self.triples if triples is None else triples
         return replace(self, important=important, target=self.target if target is None else target, triples=count)
 
@@ -266,11 +258,10 @@ class Schema(Domain):
         important = own.get("important", [])
         if not isinstance(important, list):
             raise ParameterError(f"important must be a list of columns and pairs of columns, got {important!r}.")
-        groups = tuple((g,) if isinstance(g, str) else tuple(g) for g in important)
         notes = {k: v for k, v in data.items() if k not in ("fields", "missingValues", "covey", "dialect", "encoding")}
         checked = tuple(read_rule(rule, by_name) for rule in rules)
         return cls(
-            *(fields, tuple(missing), checked, Dialect.from_dict(data), draft, notes, groups),
+            *(fields, tuple(missing), checked, Dialect.from_dict(data), draft, notes, as_groups(important)),
             target=own.get("target"),
             triples=own.get("triples"),
             relations=read_relations(own["relations"]) if "relations" in own else "",
@@ -281,9 +272,7 @@ class Schema(Domain):
         own: dict[str, Any] = {"draft": DRAFT_MARK} if self.drafted else {}
         if self.rules:
             own["rules"] = [rule.to_dict() for rule in self.rules]
-        if self.important:
-            own["important"] = [group[0] if len(group) == 1 else list(group) for group in self.important]
-        own |= {} if self.target is None else {"target": self.target}
+        own |= focus_to_dict(self.important, self.target)
         own |= {} if self.triples is None else {"triples": self.triples}
         if self.relations:
             listed = isinstance(self.relations, str)
@@ -354,6 +343,21 @@ class Schema(Domain):
     def validate(self, table: Any) -> list[str]:
         """What a table breaks of this schema, in words; an empty list if nothing."""
         return problems(RuleBook(self), table)
+
+
+def as_groups(listed: Iterable[str | Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """Columns and pairs of columns that matter most, as they are listed."""
+    groups = tuple((g,) if isinstance(g, str) else tuple(g) for g in listed)
+    for group in groups:
+        if not 1 <= len(set(group)) == len(group) <= 2:
+            raise ParameterError(f"important names columns and pairs of two columns, got {list(group)}.")
+    return groups
+
+
+def focus_to_dict(important: Iterable[tuple[str, ...]], target: str | None) -> dict[str, Any]:
+    """What matters most, as a file lists it."""
+    found = {"important": [g[0] if len(g) == 1 else list(g) for g in important] or None, "target": target}
+    return {word: value for word, value in found.items() if value is not None}
 
 
 def require_confirmed(fields: Mapping[str, Field], what: str) -> None:
