@@ -246,7 +246,7 @@ class Field:
         if self.constant is not None or self.learn or self.follows is not None or self.special:
             raise self.wrong("is derived and has other settings", "Give only its name and type.")
         if derived.expression and self.type in ("string", "time"):
-            raise self.wrong(f"has type {self.type} and an expression", "Expressions give numbers, dates and flags.")
+            raise self.wrong(f"has type {self.type} and an expression", "Expressions give numbers, dates and yes/no.")
         for value in derived.values:
             if value is not None:
                 self.value(value, "derived value")
