@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import covey
-from covey.answers.bands import Pairs, ReportBands
+from covey.answers.bands import ReportBands
 from covey.release.charts import pair_key
 from covey.release.contents import LOST, MEASURED
 from covey.release.report import report_html
@@ -57,12 +57,12 @@ def test_noise_alone_makes_no_association(family):
     any_, single = [], []
     for _ in range(45):
         release = categories(schema, X, 12.0, g, family=family)
-        found = Pairs(release, X, 5)
-        any_.append((found.found.value > 0).any())
-        single.append((found._norms > found._noise[0])[np.triu_indices(5, 1)].any())
+        found = ReportBands(release)
+        any_.append((found.pairs(X, 5).value > 0).any())
+        single.append((found.norms(5) > found.noise(5)[0])[np.triu_indices(5, 1)].any())
     assert np.mean(any_) <= 0.14
     assert np.mean(single) > 0.25
-    assert (found.found.kind[np.triu_indices(5, 1)] == LOST).all()
+    assert (found.pairs(X, 5).kind[np.triu_indices(5, 1)] == LOST).all()
 
 
 def test_where_noise_exceeds_the_largest_association_none_is_listed():
@@ -70,9 +70,9 @@ def test_where_noise_exceeds_the_largest_association_none_is_listed():
     g = np.random.default_rng(1)
     schema = Schema(tuple(Field(n, "string", enum=("a", "b", "c"), required=True) for n in "vw"))
     X = np.stack([np.repeat(np.arange(3), 60), np.tile(np.arange(3), 60)], axis=1)
-    found = [Pairs(categories(schema, X, 400.0, g), X, 2) for _ in range(40)]
-    assert all((pairs.found.value == 0).all() for pairs in found)
-    assert any(pairs._norms[0, 1] > pairs._noise[1][0, 1] for pairs in found)
+    found = [ReportBands(categories(schema, X, 400.0, g)) for _ in range(40)]
+    assert all((bands.pairs(X, 2).value == 0).all() for bands in found)
+    assert any(bands.norms(2)[0, 1] > bands.noise(2)[1][0, 1] for bands in found)
 
 
 def test_an_association_is_measured_with_a_band_around_it():

@@ -40,29 +40,17 @@ def checked(confidence: float) -> float:
 
 @dataclass(frozen=True)
 class Answer:
-    """A number and an interval that holds the truth with the stated confidence.
-
-    Args:
-        question: what was asked.
-        value: the estimate.
-        low: the interval's lower end.
-        high: its upper end.
-        se: standard error: of the noise, of sampling where it is about the population, and of what bins hide.
-        confidence: how often such intervals hold the truth.
-        about: "population", of which the confidential table is a sample, or that "table" itself.
-        method: how it was computed, in words.
-        note: what else a reader must know: values that limits moved, categories merged into one, or why there is no answer.
-    """
+    """A number and an interval that holds the truth with the stated confidence."""
 
     question: str
     value: float
     low: float
     high: float
-    se: float
+    se: float  # standard error: of the noise, of sampling where it is about the population, and of what bins hide
     confidence: float
-    about: About
+    about: About  # the "population", of which the confidential table is a sample, or that "table" itself
     method: str
-    note: str = ""
+    note: str = ""  # which values limits moved, which categories are several in one, or why there is no answer
 
     @property
     def refused(self) -> bool:
@@ -74,13 +62,11 @@ class Answer:
         return Answer(question, *(4 * (np.nan,)), self.confidence, self.about, "not answered", reason)
 
     def __repr__(self) -> str:
-        low, high, value = shown(self.low, self.se), shown(self.high, self.se), shown(self.value, self.se)
         if self.refused:
             return f"{self.question}: no answer, because {self.note}"
-        found = (
-            f"{self.question} = {value}, {self.confidence:.0%} interval {low} to {high} ({self.about}; {self.method})"
-        )
-        return found + (f"\nnote: {self.note}" if self.note else "")
+        value, low, high = (shown(number, self.se) for number in (self.value, self.low, self.high))
+        interval = f"{self.confidence:.0%} interval {low} to {high} ({self.about}; {self.method})"
+        return f"{self.question} = {value}, {interval}" + (f"\nnote: {self.note}" if self.note else "")
 
     def as_dict(self) -> dict[str, Any]:
         """For a JSON answer; what is not answered is null."""
@@ -129,10 +115,9 @@ class AnswerTable(Sequence[Answer]):
     @property
     def notes(self) -> list[str]:
         """What is to be said of all answers, and then of single ones."""
-        given = {
-            label: a.note.split("; ") for label, a in zip(self.labels, self, strict=True) if a.note and not a.refused
-        }
         answered = sum(not a.refused for a in self)
+        both = [(label, a.note) for label, a in zip(self.labels, self, strict=True) if a.note and not a.refused]
+        given = {label: note.split("; ") for label, note in both}
         seen = Counter(note for own in given.values() for note in own)
         every = [note for note, count in seen.items() if count == answered]
         return every + [f"{label}: {note}" for label, own in given.items() for note in own if note not in every]
@@ -146,13 +131,8 @@ class AnswerTable(Sequence[Answer]):
         first = [row[0].ljust(widths[0]) for row in cells]
         rest = ["  ".join(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)) for row in cells]
         reasons = ["", *(f"  {a.note}" if a.refused else "" for a in self)]
-        return "\n".join(
-            [
-                self._opening,
-                *(f"{x}  {y}{why}" for x, y, why in zip(first, rest, reasons, strict=True)),
-                *(f"note: {note}" for note in self.notes),
-            ]
-        )
+        lines = [f"{x}  {y}{why}" for x, y, why in zip(first, rest, reasons, strict=True)]
+        return "\n".join([self._opening, *lines, *(f"note: {note}" for note in self.notes)])
 
     @property
     def _opening(self) -> str:
@@ -164,22 +144,17 @@ class AnswerTable(Sequence[Answer]):
         ends = [v for a in self for v in (a.low, a.high) if np.isfinite(v)] or [0.0, 1.0]
         low, high = min(ends), max(ends)
         pad = "padding:.15em .8em .15em 0;text-align:left;white-space:nowrap"
-        rows = [
-            tag(
-                "tr",
-                tag("td", label or a.question, style=pad),
-                *(
-                    [tag("td", f"no answer: {a.note}", colspan="3", style=pad)]
-                    if a.refused
-                    else [
-                        tag("td", tag("strong", shown(a.value, a.se)), style=pad),
-                        tag("td", f"{shown(a.low, a.se)} to {shown(a.high, a.se)}", style=pad),
-                        tag("td", _drawn(a, low, high), style=pad),
-                    ]
-                ),
+        rows = []
+        for label, a in zip(self.labels, self, strict=True):
+            told = (
+                tag("strong", shown(a.value, a.se)),
+                f"{shown(a.low, a.se)} to {shown(a.high, a.se)}",
+                _drawn(a, low, high),
             )
-            for label, a in zip(self.labels, self, strict=True)
-        ]
+            cells = [tag("td", cell, style=pad) for cell in told]
+            if a.refused:
+                cells = [tag("td", f"no answer: {a.note}", colspan="3", style=pad)]
+            rows.append(tag("tr", tag("td", label or a.question, style=pad), *cells))
         lines = [self._opening, *(f"note: {note}" for note in self.notes)]
         foot = [tag("div", line, style="opacity:.8;font-size:.9em") for line in lines]
         return tag("div", tag("table", tag("tbody", rows), style="border-collapse:collapse;background:none"), *foot)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,13 +73,6 @@ class ReportBands:
             out[-1] = columns.missing(name)
         return out[labels]
 
-    def pairs(self, codes: Integers, count: int) -> PairBands | None:
-        """Of the first so many attributes; codes are synthetic rows, numbers by cells. None where pairs were not measured."""
-        try:
-            return Pairs(self.release, codes, count).found
-        except CannotAnswerError:
-            return None
-
     def quantiles(self, j: int) -> list[tuple[float, float, float, float]]:
         """Of the confidential table itself."""
         name = self.release.columns.called[j]
@@ -94,29 +88,39 @@ class ReportBands:
         """As answers say it, of every column."""
         return self.release.columns.notes_of_all()
 
-    def table(self, codes: Integers, a: int, b: int) -> PairTable:
-        """The table of one pair, its rarer categories and neighbouring bins joined."""
-        return Pairs(self.release, codes, b + 1).table(a, b)
+    # Pairs.
 
-
-@dataclass(frozen=True)
-class Pairs:
-    """The pairs of the first `count` attributes, and synthetic rows."""
-
-    release: Release
-    codes: Integers
-    count: int
-
-    @property
-    def _upper(self) -> list[tuple[int, int]]:
-        return [(a, b) for a in range(self.count) for b in range(a + 1, self.count)]
+    def pairs(self, codes: Integers, count: int) -> PairBands | None:
+        """Of the first so many attributes; codes are synthetic rows, numbers by cells. None where pairs were not measured."""
+        try:
+            norms = self.norms(count)
+        except CannotAnswerError:
+            return None
+        value, low, high, synthetic = np.zeros((4, count, count))
+        kind = np.full((count, count), LOST, dtype=object)
+        noise, edge = self.noise(count)
+        binned = [self._bins[x][codes[:, x]] for x in range(count)]
+        for a, b in combinations(range(count), 2):
+            if a in self._distant or b in self._distant:  # bins of a distance, and no reader asks for that
+                kind[a, b] = kind[b, a] = DISTANT
+                continue
+            most = np.sqrt(max(min(len(self._weights[a]), len(self._weights[b])) - 1, 1))
+            own = cramers_v(self._counted(binned[a], binned[b], a, b), len(codes))
+            ends = np.clip(np.array([norms[a, b] - noise[a, b], norms[a, b] + noise[a, b]]) / most, 0, 1)
+            stands = edge[a, b] < most and norms[a, b] > edge[a, b]  # V is 1 at most: noise beyond that shows nothing
+            here = MEASURED if stands or ends[1] <= NEXT_TO_NOTHING else MODELLED if own > SEEN else LOST
+            for i, j in ((a, b), (b, a)):
+                value[i, j], synthetic[i, j] = norms[a, b] / most if stands else 0.0, own
+                low[i, j], high[i, j] = ends if stands else (0.0, ends[1])
+                kind[i, j] = here
+        distant = tuple(sorted(j for j in self._distant if j < count))
+        return PairBands(value, low, high, synthetic, kind, distant)
 
     @cached_property
     def _bins(self) -> list[Integers]:
-        pairs = self.release.evidence.found.pairs()
-        if pairs is None:
-            return [np.arange(2)] * self.count
-        return [pairs.query.factors[a].bins for a in range(self.count)]
+        """Cell → bin of the pair tables."""
+        pairs, width = self.release.evidence.found.pairs(), len(self.release.codec.names)
+        return [np.arange(2) if pairs is None else pairs.query.factors[a].bins for a in range(width)]
 
     @cached_property
     def _weights(self) -> list[Floats]:
@@ -129,73 +133,43 @@ class Pairs:
         return found
 
     @cached_property
-    def found(self) -> PairBands:
-        """All pairs."""
-        q = self.count
-        value, low, high, synthetic = np.zeros((4, q, q))
-        kind = np.full((q, q), LOST, dtype=object)
-        norms, noise, edge = self._norms, *self._noise
-        for a, b in self._upper:
-            if (
-                a in self._distant or b in self._distant
-            ):  # its bins are those of a distance, and no reader asks for that
-                kind[a, b] = kind[b, a] = DISTANT
-                continue
-            most = np.sqrt(max(min(len(self._weights[a]), len(self._weights[b])) - 1, 1))
-            own = cramers_v(self._synthetic(a, b), len(self.codes))
-            ends = np.array([norms[a, b] - noise[a, b], norms[a, b] + noise[a, b]]) / most
-            ends = np.clip(ends, 0, 1)
-            stands = edge[a, b] < most and norms[a, b] > edge[a, b]  # V is 1 at most: noise beyond that shows nothing
-            here = MEASURED if stands or ends[1] <= NEXT_TO_NOTHING else MODELLED if own > SEEN else LOST
-            for i, j in ((a, b), (b, a)):
-                value[i, j], synthetic[i, j] = norms[a, b] / most if stands else 0.0, own
-                low[i, j], high[i, j] = ends if stands else (0.0, ends[1])
-                kind[i, j] = here
-        return PairBands(value, low, high, synthetic, kind, tuple(sorted(self._distant)))
-
-    @cached_property
     def _distant(self) -> set[int]:
         """The columns that were measured by their distance from another one."""
-        columns, names = self.release.columns, self.release.codec.names[: self.count]
-        expected, links = self.release.codec.expected, self.release.schema.links
-        return {j for j, name in enumerate(names) if name in expected or (j in columns.edges and name in links)}
+        columns, codec, links = self.release.columns, self.release.codec, self.release.schema.links
+        return {
+            j for j, name in enumerate(codec.names) if name in codec.expected or (j in columns.edges and name in links)
+        }
 
-    @cached_property
-    def _norms(self) -> Floats:
+    def norms(self, count: int) -> Floats:
         """How large the measured association of each pair is: the root of φ²."""
-        out = np.zeros((self.count, self.count))
-        for a, b in self._upper:
+        out = np.zeros((count, count))
+        for a, b in combinations(range(count), 2):
             table = self.release.evidence.table((a, b))
             free = table - np.outer(table.sum(axis=1), table.sum(axis=0))
-            out[a, b] = self._weighed(free, a, b)
+            out[a, b] = float(np.linalg.norm(self._weights[a][:, None] * free * self._weights[b]))
         return out
 
-    def _weighed(self, table: Floats, a: int, b: int) -> float:
-        return float(np.linalg.norm(self._weights[a][:, None] * table * self._weights[b]))
-
-    @cached_property
-    def _noise(self) -> tuple[Floats, Floats]:
+    def noise(self, count: int) -> tuple[Floats, Floats]:
         """The norm that noise stays below in 95 of 100 draws: of each pair by itself, and of all pairs at once."""
         public = Streams.from_seed(0).child("bands").postprocessing("noise")
-        upper = np.triu_indices(self.count, 1)
-        norms = np.array([self._drawn(public)[upper] for _ in range(DRAWS)])
-        own = np.quantile(norms, CONFIDENCE, axis=0)
+        upper = np.triu_indices(count, 1)
+        norms = np.array([self._drawn(count, public)[upper] for _ in range(DRAWS)])
         typical = np.maximum(norms.mean(axis=0), 1e-300)
-        together = float(np.quantile((norms / typical).max(axis=1), EDGE)) * typical
-        out = np.zeros((2, self.count, self.count))
-        out[0][upper], out[1][upper] = own, together
+        out = np.zeros((2, count, count))
+        out[0][upper] = np.quantile(norms, CONFIDENCE, axis=0)
+        out[1][upper] = float(np.quantile((norms / typical).max(axis=1), EDGE)) * typical
         return out[0], out[1]
 
-    def _drawn(self, public: np.random.Generator) -> Floats:
+    def _drawn(self, q: int, public: np.random.Generator) -> Floats:
         """Norms of simulated noise, pair by pair; that of pairs that were measured twice is smaller."""
-        evidence, q = self.release.evidence, self.count
+        evidence = self.release.evidence
         pairs = evidence.found.pairs()
         assert pairs is not None  # a pair was asked for before
         noise = pairs.simulate(q, public)
         if pairs.query.view == "product":  # the noise of a table is that of its product
-            size = np.array([np.linalg.norm(w) for w in self._weights])
+            size = np.array([np.linalg.norm(w) for w in self._weights[:q]])
             return np.asarray(np.abs(noise) * np.outer(size, size))
-        weights = np.concatenate(self._weights)
+        weights = np.concatenate(self._weights[:q])
         squares = (weights[:, None] * noise * weights) ** 2
         for axis in (0, 1):
             squares = np.add.reduceat(squares, pairs.query.blocks[:q], axis=axis)
@@ -204,9 +178,15 @@ class Pairs:
                 squares[a, b] *= evidence.coordinate((a, b))[0] * (pairs.per / pairs.sd) ** 2
         return np.sqrt(squares)
 
-    def table(self, a: int, b: int) -> PairTable:
-        """Shares of synthetic rows, and of each cell its own 95% band in the confidential table."""
-        counts, evidence = self._synthetic(a, b), self.release.evidence
+    def _counted(self, one: Integers, two: Integers, a: int, b: int) -> Integers:
+        """Synthetic rows by their bins of two attributes."""
+        sizes = [int(self._bins[x].max()) + 1 for x in (a, b)]
+        return np.bincount(one * sizes[1] + two, minlength=sizes[0] * sizes[1]).reshape(sizes)
+
+    def table(self, codes: Integers, a: int, b: int) -> PairTable:
+        """Shares of synthetic rows, and of each cell its own 95% band in the confidential table; neighbours are joined."""
+        one, two = (self._bins[x][codes[:, x]] for x in (a, b))
+        counts, evidence = self._counted(one, two, a, b), self.release.evidence
         share = counts / max(1, counts.sum())
         (rows, one), (columns, two) = self._joined(a, share.sum(axis=1)), self._joined(b, share.sum(axis=0))
         left, right = (of == np.arange(of.max() + 1)[:, None] for of in (one, two))
@@ -229,24 +209,11 @@ class Pairs:
             middle = (np.cumsum(share[:bins]) - share[:bins] / 2) / max(float(share[:bins].sum()), 1e-12)
             of[:bins] = np.unique(np.minimum(SHOWN * middle, SHOWN - 1).astype(np.int64), return_inverse=True)[1]
             members = [np.flatnonzero(of[:bins] == k) for k in range(of[:bins].max() + 1)]
-            shown = [
-                " to ".join({labels[m[0]].split(" to ")[0]: 0, labels[m[-1]].split(" to ")[-1]: 0}) for m in members
-            ]
+            ends = [(labels[m[0]].split(" to ")[0], labels[m[-1]].split(" to ")[-1]) for m in members]
+            shown = [" to ".join(dict.fromkeys(both)) for both in ends]
         else:
             order = np.argsort(-share[:bins], kind="stable")
             of[order] = np.minimum(np.arange(bins), SHOWN - 1)
             shown = [*(labels[k] for k in order[: SHOWN - 1]), f"{bins - SHOWN + 1} others"]
         of[bins:] = len(shown)
         return (*shown, *labels[bins:]), of
-
-    @cached_property
-    def _binned(self) -> dict[int, Integers]:
-        """The synthetic rows by bins, of the attributes that were asked for."""
-        return {}
-
-    def _synthetic(self, a: int, b: int) -> Integers:
-        sizes = [int(self._bins[x].max()) + 1 for x in (a, b)]
-        for x in {a, b} - self._binned.keys():
-            self._binned[x] = self._bins[x][self.codes[:, x]]
-        one, two = self._binned[a], self._binned[b]
-        return np.bincount(one * sizes[1] + two, minlength=sizes[0] * sizes[1]).reshape(sizes)

@@ -92,7 +92,7 @@ class Columns:
     @cached_property
     def places(self) -> tuple[int, ...]:
         """Of all columns that can be asked about: persons without columns have one that stands for them."""
-        return tuple(first + j for first, _, codec in self._known for j in range(len(codec.names)))
+        return tuple(j for j, (table, _, _) in enumerate(self._all) if table is not None)
 
     @property
     def askable(self) -> list[str]:
@@ -100,40 +100,41 @@ class Columns:
         return [self.called[j] for j in self.places]
 
     @cached_property
-    def _known(self) -> list[tuple[int, str, Codec]]:
-        """Where the columns of a table begin, its name and its codec, of all that have columns."""
-        starts = np.cumsum([0, *(len(codec.names) for codec in self.codecs)]).tolist()
-        parts = zip(starts, self.tables, self.codecs, strict=False)
-        return [(first, table, codec) for first, table, codec in parts if table is not None]
+    def _declared(self) -> list[tuple[str, Field]]:
+        """The table and the field of all columns of schemas, those included that were not measured."""
+        parts = zip(self.tables, self.codecs, strict=True)
+        return [(table, field) for table, codec in parts if table is not None for field in codec.schema.fields]
 
     @cached_property
     def spoken(self) -> tuple[str, ...]:
         """All names that a question may use: "ward", and of several tables also "visits.ward"."""
-        known = [(table, name) for _, table, codec in self._known for name in codec.schema.names]
-        return tuple(name for _, name in known) + tuple(f"{table}.{name}" for table, name in known if table)
+        full = tuple(f"{table}.{field.name}" for table, field in self._declared if table)
+        return tuple(field.name for _, field in self._declared) + full
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for j in self.places:
+            for name in _names(self._all[j][0], self._all[j][2]):
+                found.setdefault(name, []).append(j)
+        return found
 
     def place(self, name: Any) -> int:
         """Which attribute a column is."""
-        found = []
-        for first, table, codec in self._known:
-            own = str(name).removeprefix(f"{table}.") if table else name
-            if own in codec.names:
-                found.append(first + codec.names.index(own))
-            elif own in codec.schema.names:
-                if codec.schema[own].derived is not None:
-                    raise CannotAnswerError(
-                        f"{name!r} is computed from other columns and was not measured: ask about those."
-                    )
-                raise CannotAnswerError(f"{name!r} has the same value in every row: there is nothing to estimate.")
+        found = self._by_name.get(str(name), [])
         if len(found) > 1:
             raise ParameterError(
                 f"several tables have a column {name!r}: write {' or '.join(self.called[j] for j in found)}."
             )
         if found:
             return found[0]
+        for one in (own for table, own in self._declared if name in _names(table, own.name)):
+            if one.derived is None:
+                raise CannotAnswerError(f"{name!r} has the same value in every row: there is nothing to estimate.")
+            raise CannotAnswerError(f"{name!r} is computed from other columns and was not measured: ask about those.")
         if name in self.left_out:
             raise CannotAnswerError(f"{name!r} was left out of the release: nothing in it stood out of the noise.")
-        known = [own for _, _, codec in self._known for own in codec.schema.names]
+        known = [field.name for _, field in self._declared]
         raise ParameterError(f"there is no column {name!r}. {nearest(str(name), known, 'columns')}")
 
     def field(self, name: str) -> Field:
@@ -417,6 +418,11 @@ class Columns:
 def together(*parts: Iterable[str]) -> str:
     """Sentences, each once."""
     return "; ".join(dict.fromkeys(sentence for part in parts for sentence in part if sentence))
+
+
+def _names(table: str | None, name: str) -> tuple[str, ...]:
+    """How a column may be called."""
+    return (name, f"{table}.{name}") if table else (name,)
 
 
 def named(wanted: Any, least: int = 0) -> Conditions:

@@ -27,34 +27,30 @@ STORED_ROWS = 1 << 18  # that are read and decoded at a time: as many as are dra
 
 @dataclass(frozen=True)
 class StoredRows:
-    """The rows of a bundle, read when they are asked for."""
+    """The rows of a bundle, read when they are asked for; of several tables all persons at once."""
 
     m: int
-    path: Path
-    codec: Codec
+    tables: tuple[tuple[Path, Codec], ...]
 
-    def __iter__(self) -> Iterator[ColumnValues]:
-        source, held = open_source(self.path, self.codec.schema), np.empty((0, len(self.codec.names)), dtype=np.int64)
-        for part in source.parts():
-            held = np.concatenate([held, self.codec.encode_part(source.table(part), "cells")[0]])
-            while len(held) > STORED_ROWS:
-                yield self._values(held[:STORED_ROWS])
-                held = held[STORED_ROWS:]
-        yield self._values(held)
-
-    def _values(self, cells: Integers) -> ColumnValues:
-        return self.codec.decode(cells, np.random.default_rng(0), "cells")  # rows keep the rules: none moves
+    def __iter__(self) -> Iterator[Any]:
+        if len(self.tables) > 1:
+            yield tuple(joined(_decoded(*table)) for table in self.tables)
+        else:
+            yield from _decoded(*self.tables[0])
 
 
-@dataclass(frozen=True)
-class StoredTables:
-    """Several tables of a bundle, read when they are asked for, all persons at once."""
+def _decoded(path: Path, codec: Codec) -> Iterator[ColumnValues]:
+    source, held = open_source(path, codec.schema), np.empty((0, len(codec.names)), dtype=np.int64)
 
-    m: int
-    tables: tuple[StoredRows, ...]
+    def values(cells: Integers) -> ColumnValues:
+        return codec.decode(cells, np.random.default_rng(0), "cells")  # rows keep the rules: none moves
 
-    def __iter__(self) -> Iterator[tuple[ColumnValues, ...]]:
-        yield tuple(map(joined, self.tables))
+    for part in source.parts():
+        held = np.concatenate([held, codec.encode_part(source.table(part), "cells")[0]])
+        while len(held) > STORED_ROWS:
+            yield values(held[:STORED_ROWS])
+            held = held[STORED_ROWS:]
+    yield values(held)
 
 
 def load(folder: str | Path) -> Any:
@@ -74,8 +70,7 @@ def stored(place: Path) -> AnyRelease:
     """The release that a bundle was written from."""
     described, checked = described_by(place), checked_bundle(place)
     facts, m = checked.facts, checked.rows
-    tables = tuple(StoredRows(m, path, Codec(part.released)) for part, path in tables_of(place, described))
-    parts = tables[0] if described.schema is not None else StoredTables(m, tables)
+    parts = StoredRows(m, tuple((path, Codec(part.released)) for part, path in tables_of(place, described)))
     if "group_size" in facts:
         named = {name: facts[name] for name in ("group_size", "n", "groups", "covariance_loss", "method", "seeded")}
         return AnonymousRelease(parts, described.unit.schema, **named, version=facts["covey"])
