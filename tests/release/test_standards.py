@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 import covey
-from covey.release.standards import STEWARD, croissant
+from covey.release.statements import STEWARD, croissant
 from covey.release.verify import file_digest
 from covey.table.schema import Field, Schema
 

@@ -44,12 +44,14 @@ from covey.release.model import write_model
 from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, check_target, claimed
 from covey.release.places import replace as put_in_place
 from covey.release.report import report_html, rows_bounds, stated
-from covey.release.standards import croissant, dcat, deployment
 from covey.release.statements import (
     WEAK,
     anonymous_facts,
     anonymous_words,
     certificate_facts,
+    croissant,
+    dcat,
+    deployment,
     private_facts,
     private_words,
     unfinished_words,

@@ -1,8 +1,14 @@
-"""What a bundle says of itself: privacy.json, certificate.json and README.md, from public things alone."""
+"""What a bundle says of itself, from public things alone: privacy.json, certificate.json, README.md, and entries for others.
+
+Those are MLCommons Croissant, DCAT for catalogues, and the registry of deployments. What only the steward knows (who publishes,
+on what legal basis, for which region) is left for the steward to fill in: docs/guides/catalogues.md says where.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import exp
 from pathlib import Path
@@ -12,7 +18,7 @@ from covey.entropy import SEEDED_MARK
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
 from covey.privacy.certificate import WORDS, Certificate
 from covey.privacy.gaussian import epsilon_above
-from covey.release.contents import LARGE_EPSILON, AnonymousRelease, PrivateRelease
+from covey.release.contents import LARGE_EPSILON, AnonymousRelease, AnyRelease, PrivateRelease
 from covey.release.model import read_json
 from covey.release.page import render
 
@@ -22,6 +28,17 @@ PRIOR = (
 )
 EXAMPLES = (0.01, 0.05, 0.1, 0.25, 0.5)  # shares of people who have something, from a rare illness to a coin
 WEAK = f"ε is larger than {LARGE_EPSILON}: the guarantee is weak"
+STEWARD = "to be filled in by the data owner"
+METHOD = "https://arxiv.org/abs/2107.05824"  # the paper that covey implements
+_TYPES = {
+    "boolean": "sc:Boolean",
+    "integer": "sc:Integer",
+    "number": "sc:Float",
+    "date": "sc:Date",
+    "datetime": "sc:DateTime",
+    "time": "sc:Time",
+    "string": "sc:Text",
+}
 
 
 def guarantee_words(budget: Budget) -> str:
@@ -235,6 +252,51 @@ def private_words(release: PrivateRelease, tables: Sequence[str], mended: int | 
 def anonymous_words(release: AnonymousRelease) -> str:
     """README.md of an anonymous bundle: its first sentence says what it is not."""
     return render("anonymous.md", release=release)
+
+
+# In the words of others.
+
+
+def croissant(release: AnyRelease, files: Mapping[str, str], made: str) -> Any:
+    """Croissant metadata of the synthetic tables, in files with these SHA-256 digests."""
+    parts = release.described.plain().tables
+    names = [part.name if len(parts) > 1 else "rows" for part in parts]
+    tables = list(zip(parts, names, files, strict=True))
+    return _document("croissant.json", release, made, files=files, tables=tables, types=_TYPES, media_type=_media_type)
+
+
+def dcat(release: AnyRelease, files: Mapping[str, str], made: str) -> Any:
+    """An entry for a data catalogue."""
+    return _document("dcat.json", release, made, files=files, media_type=_media_type)
+
+
+def deployment(release: PrivateRelease, made: str) -> str:
+    """An entry for the registry of deployments, as YAML: readers of YAML 1.1 take 1e-06 for a text, and 1.0e-06 for a number."""
+    found = _document(
+        "deployment.json", release, made, STEWARD=STEWARD, guarantee=guarantee_words(release.privacy.budget)
+    )
+    return re.sub(r'": (-?\d+)e', r'": \1.0e', json.dumps(found, indent=2, ensure_ascii=False)) + "\n"
+
+
+def _document(template: str, release: AnyRelease, made: str, **given: Any) -> Any:
+    several = release.described.schema is None
+    title = "Synthetic tables of persons with their events" if several else "Synthetic table"
+    if isinstance(release, AnonymousRelease):
+        counted = f"{release.n} rows"
+        promise = f"{release.group_size}-anonymous microaggregation, NOT differential privacy"
+    else:
+        budget = release.privacy.budget
+        counted = f"{release.privacy.n} {budget.counted}"
+        promise = f"{guarantee_words(budget)}, {budget.parameters}, for {budget.protects}"
+        if release.privacy.seeded:
+            promise = "a trial with a declared seed, NOT private"
+    given |= {"release": release, "made": made, "several": several, "title": title, "METHOD": METHOD}
+    given |= {"private": isinstance(release, PrivateRelease), "counted": counted, "promise": promise}
+    return json.loads(render(template, **given))
+
+
+def _media_type(table: str) -> str:
+    return "application/vnd.apache.parquet" if table.endswith("parquet") else "text/csv"
 
 
 # What groups give away by agreeing: the risk of anonymous releases, which follows from the size of groups alone.
