@@ -63,8 +63,8 @@ def evidence(one, subject, tape):
         if hasattr(entry, "threshold"):
             shown["labels"] += len(entry.released)
     privacy = subject.privacy
+    shown["learned"] = 0 if privacy is None else len(privacy.learned)
     if privacy is not None and not events.is_linked(subject):
-        shown["learned"] = len(privacy.learned)
         shown["prior"] = len(subject._by_table.prior.codes) if privacy.prior else 0
         holes = [np.mean([cell == "" for cell in one.table[name]]) for name in privacy.learned]
         shown["missing"] = max(holes, default=0)

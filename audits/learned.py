@@ -12,11 +12,14 @@ from scipy.stats import norm
 
 import covey.methods.learning
 import covey.privacy.gate
+import covey.reading
 import covey.synthesizers.private
+from audits import events, persons
 from audits.checks import Check
 from audits.odometer import Ride, cheap_fits, fitted
 from audits.planting import Fault, replaced
 from audits.rides import private
+from covey.core.tables.events import WEIGHT_STEPS
 from covey.core.tables.learned import Counting, kept_counts
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate, Joint, Moves, Selection
@@ -148,7 +151,71 @@ def learned_rides():
             alike,
             stranger,
         ),
+        *person_rides(),
     ]
+
+
+def by_person(rows, n=400):
+    """Records of persons with one each, and those of person 0 scattered among them."""
+    places = np.linspace(0, n, len(rows)).astype(int)
+    columns = {
+        name: list(np.insert(np.array(values, dtype=object), places, own))
+        for (name, values), own in zip(table(n, 0).items(), zip(*rows, strict=True), strict=True)
+    }
+    return {"who": np.insert(np.arange(1, n + 1), places, 0).astype(str).tolist(), **columns}
+
+
+def person_rides():
+    """A person with one record, or with many of one kind or all different; and persons with events, whose tables are learned."""
+    kinds = {
+        "one record, new labels": [NEW],
+        "many alike": [NEW] * 97,
+        "many apart": [_own(j) for j in range(97)],
+        "many, of two kinds": [FAR, HOLES] * 20,
+        "one with holes": [HOLES],
+    }
+    others, stranger = {name: by_person(rows) for name, rows in kinds.items()}, by_person([OTHERWISE] * 9)
+    stranger["ward"] = [f"other {ward}" for ward in stranger["ward"]]
+    shows = {"learned": 4, "labels": 4}
+    town, apart = events.town(300, number=True), [(f"ward {k}", f"word {k}", 0) for k in range(40)]
+    linked = events.package(ordered=False, number=True).each(
+        lambda part: replace(part.schema, fields=tuple(Field(f.name, f.type, learn=True) for f in part.schema.fields))
+    )
+    near = events.person_neighbours(town, False, 500) | {
+        "new labels": events.with_first(town, ("x", "y"), apart[:1], False),
+        "many new labels": events.with_first(town, ("x", "y"), apart, False),
+        "far outside": events.with_first(town, ("", ""), [("", 10**12, 0)] * 6, False),
+    }
+    first = events.with_first(town, (0, 0), [(0, 0, 0)] * 3, False)
+    far = events.with_first(events.town(300, seed=7), (1, 1), [(2, 1, 9)] * 3, False)
+
+    def by_who(epsilon, delta, schema):
+        return lambda seed: PrivateSynthesizer(epsilon, delta, schema=schema, person="who", seed=seed)
+
+    return [
+        Ride("learned by person", by_who(20.0, 1e-4, LABELS), by_person([PLAIN]), others, stranger, shows),
+        Ride("learned by person, pure", by_who(40.0, 0, NUMBERS), by_person([PLAIN]), others, stranger, {"learned": 3}),
+        Ride("learned, linked", private(30.0, 1e-4, schema=linked), first, near, far, {"learned": 4, "labels": 6}),
+        Ride(
+            "learned, linked, pure",
+            private(40.0, schema=linked.each(lambda part: _declared(part.schema))),
+            first,
+            {name: near[name] for name in ("no events", "all alike", "beyond the limit", "far outside")},
+            far,
+            {"learned": 1},
+        ),
+    ]
+
+
+def _declared(schema):
+    """The texts of a package declared, and its numbers to be learned."""
+    enum = tuple(map(str, range(4)))
+    return replace(
+        schema,
+        fields=tuple(
+            f if f.type == "integer" else Field(f.name, "string", enum=enum, other="other") for f in schema.fields
+        ),
+    )
 
 
 def _own(j):
@@ -213,6 +280,42 @@ def threshold_for_one_row():
     return replaced(
         (covey.privacy.gate, "selection_threshold", lambda real: lambda variance, delta, q, _: real(variance, delta, q))
     )
+
+
+def threshold_for_one_label():
+    """The threshold pays for one label of a person in each column, however many records bring one each."""
+
+    def one_label(real):
+        def threshold(variance, delta, q, k):
+            return k + int(norm.isf(float(delta) / (2 * q)) * float(variance) ** 0.5)
+
+        return threshold
+
+    return replaced((covey.privacy.gate, "selection_threshold", one_label))
+
+
+def domains_noised_like_rows():
+    """Counts in steps of a person get the noise of whole counts."""
+
+    def careless(real):
+        def select(self, *given):
+            steps, self.steps = self.steps, 1
+            found = replace(real(self, *given), steps=steps)
+            self.steps = steps
+            return found
+
+        return select
+
+    return replaced((Gate, "select", careless))
+
+
+def whole_events():
+    """Every event weighs as much as a person."""
+
+    def heavy(_):
+        return lambda rows: np.where(rows > 0, WEIGHT_STEPS, 0)
+
+    return replaced((covey.reading, "row_weights", heavy))
 
 
 def delta_not_added():
@@ -381,6 +484,10 @@ def faults():
         Fault("empty columns left out", "odometer: learned, mostly missing", empty_columns_left_out()),
         Fault("label threshold one too low", "odometer: learned labels", threshold_without_the_one()),
         Fault("label threshold for one row a person", "odometer: learned labels, persons", threshold_for_one_row()),
+        Fault("label threshold for one label a person", "odometer: learned by person", threshold_for_one_label()),
+        Fault("rows of a person unweighted while learning", "odometer: learned by person, pure", persons.whole_rows()),
+        Fault("learned counts noised like rows", "odometer: learned, linked", domains_noised_like_rows()),
+        Fault("events unweighted while learning", "odometer: learned, linked", whole_events()),
         Fault("δ of labels not added", "odometer: learned labels", delta_not_added()),
         Fault("labels in order of first occurrence", "learned: order", first_occurrence()),
         Fault("limits from the exact histogram", "odometer: learned numbers", exact_limits()),

@@ -230,6 +230,8 @@ def named_chance(line, threshold, count):
     """P(count + noise > threshold), for Gaussian noise on the integers, discrete or rounded, whichever is larger."""
     variance, least = float(line.scale), threshold - count + 1
     sd = np.sqrt(variance)
+    if sd > 1e4:  # counted in steps of a person: discrete and rounded noise are one, to eight digits
+        return float(norm.sf((least - 0.5) / sd))
     far = int(40 * sd) + 40
     all_of_it = np.exp(-(np.arange(-far, far + 1) ** 2) / (2 * variance)).sum()
     discrete = np.exp(-(np.arange(least, far + 1) ** 2) / (2 * variance)).sum() / all_of_it

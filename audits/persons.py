@@ -145,7 +145,7 @@ def rows_told(tell):
 
         return advise
 
-    return replaced((persons.PersonCounts, "merge", counting), (PrivateSynthesizer, "_advise", telling))
+    return replaced((persons.PersonCounts, "merge", counting), (PrivateSynthesizer, "_advice", telling))
 
 
 def choice_in_ones():

@@ -39,7 +39,6 @@ def test_the_command_line_names_its_options_and_python_its_arguments(tmp_path):
         in run()
     )
     assert "Give a small --delta, such as 1e-9" in run("--learn")
-    assert "Leave out --learn, or --person." in run("--learn", "--person", "ward", "--delta", "1e-9")
     assert "or allow more with --accept-misfits." in run("--schema", str(schema))
     with pytest.raises(InputError, match="or allow more with accept_misfits"):
         refuse_misfits({"age": Fraction(1)}, Fraction(0))

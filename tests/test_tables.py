@@ -313,6 +313,28 @@ def test_a_package_is_drafted_with_its_key_and_confirmed(package, tmp_path):
     )
 
 
+def test_a_drafted_package_is_learned_and_columns_are_left_out_by_not_naming_them(package, tmp_path):
+    draft, out = tmp_path / "draft.json", tmp_path / "release"
+    assert run("init", tmp_path / "patients.csv", tmp_path / "visits.csv", "-o", draft).exit_code == 0
+    done = run("release", draft, "--learn", "--epsilon", "9", "--delta", "1e-5", "--seed", "1", "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    facts = json.loads(done.stdout)
+    assert set(facts["learned"]) == {"patients.age", "visits.day", "visits.ward"}
+    found = dict(described_by(out).fields)
+    assert found["visits.ward"].enum == ("a", "b")
+    assert found["visits.day"].learned
+    assert "were read from the table without noise" in (out / "privacy.json").read_text()
+    assert run("verify", out).exit_code == 0
+    assert run("evaluate", draft, out).exit_code == 0
+    named = ["release", package, *RELEASE, "--seed", "1", "--force", "--out", out, "--columns"]
+    assert run(*named, "ward").exit_code == 0  # and the order of the events, which is needed
+    assert [name for name, _ in described_by(out).fields] == ["visits.day", "visits.ward"]
+    assert (out / "patients.csv").read_text().splitlines()[1:3] == ["1", "2"]
+    assert "There are patients.age" in run(*named, "x").output
+    planned = json.loads(run("plan", package, "--columns", "ward", "--persons", "9000", *RELEASE, "--json").stdout)
+    assert planned["tables"]["event"] == 1
+
+
 def test_a_draft_does_not_tell_how_many_events_the_busiest_person_has(tmp_path):
     """The program that wrote the longest history, rounded up, drafts at_most 5 and 20 for these neighbours."""
     drafted = []

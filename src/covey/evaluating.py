@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from covey.table.codec import Codec
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
+from covey.table.resources import Resource
+from covey.table.schema import Schema
 
 BINS = 20  # of a number in an evaluation: twentieths of the true rows, as for single tables
 
@@ -90,7 +92,8 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: 
     described = Description.load(file)
     if [part.name for part in described.tables] != [part.name for part in own.tables]:
         raise InputError("the package and the bundle name different tables.")
-    reader = Reader(described)
+    # Limits and categories are those of the bundle, which may have been learned; how cells are written the package says.
+    reader = Reader(described.with_schemas(list(map(_as_written, own.tables, described.tables))))
     true, read = reader.open(described.places(file))
     changed = list(map(str, fit_of(reader.sealed(true, read)).findings))
     synthetic, _ = Reader(own).open({part.name: path for part, path in tables_of(bundle, own)})
@@ -111,6 +114,12 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: 
         "total_variation_of_resampled_true_persons": {WORDS[kind]: value for kind, value in again.items()},
     }
     return Evaluated(figures, tuple(lines("evaluation_persons.txt", figures=figures)))
+
+
+def _as_written(own: Resource, there: Resource) -> Schema:
+    known = there.schema
+    fields = [replace(f, spelling=known[f.name].spelling) if f.name in known.names else f for f in own.schema.fields]
+    return replace(own.schema, fields=tuple(fields), missing_values=known.missing_values, dialect=known.dialect)
 
 
 def compared_tables(true: Persons, drawn: Persons, ordered: bool) -> dict[str, list[Query]]:

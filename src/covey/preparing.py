@@ -17,6 +17,7 @@ from covey.methods.learning import (
     check_learning,
     cost_words,
     expected_attributes,
+    expected_schema,
     expected_sizes,
     learning_cost,
     too_wide,
@@ -322,13 +323,19 @@ def plan(  # what is described, how many there are, and what is promised
         if epsilon is None:
             raise ArgumentError("covey cannot find an epsilon for persons with events. Give ", "epsilon", ".")
         check_delta(delta, n)
-        persons = predict_persons(PersonsPlan.of(whole), n, budget_for(epsilon, delta, ALL_ROWS, neighbours=neighbours))
-        return Plan(persons, tuple(persons.words), asdict(persons))
+        budget = budget_for(epsilon, delta, ALL_ROWS, labels=whole.learns, neighbours=neighbours)
+        for part in whole.tables:
+            check_learning(part.schema, delta)
+        expected = whole.each(lambda part: expected_schema(part.schema))
+        persons, cost = predict_persons(PersonsPlan.of(expected), n, budget), learning_cost(whole, n, budget)
+        told = [
+            *persons.words,
+            *([] if cost is None else [cost_words(cost, budget.counted)]),
+            too_wide(whole, n, budget),
+        ]
+        facts = asdict(persons) | ({} if cost is None else {"learning": cost})
+        return Plan(persons, tuple(filter(None, told)), facts)
     schema = with_known_domains(whole.schema)
-    if schema.learns and unit == ALL_ROWS:
-        raise ArgumentError(
-            "limits and categories cannot be learned by person. Declare them, or leave out ", "persons", "."
-        )
     check_learning(schema, delta)
     sizes, learns = expected_sizes(schema), bool(schema.learns)
     attributes = expected_attributes(schema)
@@ -350,7 +357,7 @@ def plan(  # what is described, how many there are, and what is promised
         f"  memory    about {found.memory_gib:.2g} GiB",
         f"  noise     {noise}" if noise else "",
         "" if found.groups is None else found.groups.sentence,
-        "" if cost is None else cost_words(cost),
+        "" if cost is None else cost_words(cost, budget.counted),
         wide,
         "" if focus is None else focus_words(focus, sizes),
         "" if triples is None else triple_words(triples),

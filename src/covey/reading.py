@@ -21,11 +21,11 @@ from covey.core.arrays import Array, Integers, require_memory
 from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.counts import Batch, canonical, is_sparse
 from covey.core.tables.domain import Domain
-from covey.core.tables.events import Histories, timed
-from covey.core.tables.learned import Counting
+from covey.core.tables.events import WEIGHT_STEPS, Histories, timed
+from covey.core.tables.learned import Coded, Counting
 from covey.core.tables.zeros import held_in
 from covey.engines.local import KEEP_BYTES, EventRows, StreamRows, in_order_of_parts
-from covey.engines.persons import Keyring, Keys, PersonRows, new_keyring
+from covey.engines.persons import Keyring, Keys, PersonRows, WeightedRows, new_keyring, row_weights
 from covey.engines.spark import SparkPersonRows, SparkRows, spark_errors, task_numbers
 from covey.errors import CHANGED, InputError, InternalError, ParameterError
 from covey.table.codec import Codec, Coding, EncodeLog
@@ -33,7 +33,7 @@ from covey.table.columns import Table, match, named
 from covey.table.databases import Database
 from covey.table.description import Description
 from covey.table.frames import FrameForm, NumberFrame, frame_origin, numbers_of
-from covey.table.provisional import Provisional
+from covey.table.provisional import LearnedColumn, Provisional
 from covey.table.resources import Resource
 from covey.table.schema import Schema
 from covey.table.sources import Source, form_of, joined, open_source, read_table
@@ -156,7 +156,7 @@ class Reader:
     def prepare(self, given: Any, encoding: str = "utf-8") -> Prepared:
         """Read and encode tables; one table is read in parts, and again where it is too large to be kept."""
         if self.description.schema is None:
-            return self.sealed(*self.open(given))
+            return self._on_grids(given) if self.description.learns else self.sealed(*self.open(given))
         table, codec, person = self._only(given), self.codec, self.person
         learned = isinstance(codec, Provisional)
 
@@ -211,7 +211,8 @@ class Reader:
             found = source.table(part)
             return *encode(found), ring(*named(found.columns[person], missing))
 
-        return PersonRows(source.parts, read, self._width, KEEP_BYTES)
+        # What is learned is read again once its domain is known: no record is kept.
+        return PersonRows(source.parts, read, self._width, -1 if isinstance(self.codec, Provisional) else KEEP_BYTES)
 
     def _on_executors(self, table: Any) -> SparkRows:
         """Records of a Spark frame, or of files that Spark's executors read themselves."""
@@ -270,15 +271,7 @@ class Reader:
         if link.numbered:
             keep = [events.names.index(name) for name in own.codecs[1].names if name in events.names]
             events = replace(events, codes=events.codes[:, keep])
-        owner = _owners(persons.keys, events.keys, unit, part)
-        seen = None if link.order is None else events.table.log.columns.get(link.order)
-        # A required field has its default where a cell is empty: the log knows how often that was.
-        holes = 0 if seen is None else seen.missing + seen.unparseable
-        if holes:
-            raise InputError(
-                f"{part.name}: {holes:,} of {len(owner):,} rows have no {link.order!r}, which orders them. Fill in the values, "
-                f"or leave out order. {NOTHING}"
-            )
+        owner = _owners(persons, events, unit, part)
         order = np.lexsort((*_ties(second, events), *(() if events.order is None else (events.order,)), owner))
         codes = events.codes[order]
         if link.positions or link.gaps:
@@ -288,42 +281,89 @@ class Reader:
         linked = Histories.capped(persons.codes, codes, owner[order], link.at_most)
         return linked, (persons.table, events.table)
 
+    def _on_grids(self, given: Any) -> Prepared:
+        """Persons and events whose fields are to be learned, on public grids: a person's events share one weight.
+
+        A record has all learned columns of both tables, and holds something in those of its own. Of a person without events the
+        texts of events hold nothing, as an empty cell does.
+        """
+        own, ring = self.description, new_keyring()
+        first, second = self._both(given)
+        events = _read_keyed(second, own.events, ring)
+        persons = _bare(first, own.unit, ring, events) if own.unit.bare else _read_keyed(first, own.unit, ring)
+        owner = _owners(persons, events, own.unit, own.events)
+        counts = np.bincount(owner, minlength=len(persons.keys))
+        texts = np.array([column.is_text for column in events.columns], dtype=bool)
+        parts, row, width = list[tuple[Coded, Integers]](), 0, (len(persons.columns), len(events.columns))
+        for coded in persons.coded:
+            none = counts[row : row + len(coded)] == 0
+            codes = np.hstack([coded.codes, np.where(none[:, None] & texts, 0, -1)])
+            words = (*coded.words, *[()] * width[1])
+            parts.append((Coded(codes, words), np.full(len(coded), WEIGHT_STEPS)))
+            row += len(coded)
+        weights, row = row_weights(counts)[owner], 0
+        for coded in events.coded:
+            codes = np.hstack([np.full((len(coded), width[0]), -1), coded.codes])
+            parts.append((Coded(codes, (*[()] * width[0], *coded.words)), weights[row : row + len(coded)]))
+            row += len(coded)
+        rows, cut = (
+            WeightedRows(parts, len(persons.keys), sum(width)),
+            int(np.maximum(counts - own.link.at_most, 0).sum()),
+        )
+        return Prepared(rows, (persons.table, events.table), self, cut, again=lambda reader: reader.prepare(given))
+
 
 @dataclass(frozen=True)
 class _Keyed:
-    """One table of several as codes of its encoded fields, the keys of its rows, and the cells of its order column. Private."""
+    """One table of several as codes of its encoded fields, the keys of its rows, and the cells of its order column. Private.
+
+    Where a field of the package is to be learned there are no codes: learned columns, if any, lie on public grids, in parts.
+    """
 
     names: tuple[str, ...]
     codes: Array
     keys: Keys
     order: Integers | None
     table: TableRead
+    columns: tuple[LearnedColumn, ...] = ()
+    parts: tuple[Coded, ...] = ()
+
+    @property
+    def coded(self) -> tuple[Coded, ...]:
+        """Rows on public grids; of a table of which nothing is learned they have no columns."""
+        return self.parts if self.columns else (Coded(np.zeros((len(self.keys), 0), dtype=np.int64), ()),)
 
 
 def _read_keyed(table: Any, part: Resource, ring: Keyring, order: str | None = None) -> _Keyed:
     """One table of several, in parts."""
-    codec, wanted = Codec(part.schema), part.schema.beside(part.link)
+    codec = Provisional(part.schema) if part.schema.learns else Codec(part.schema)
+    wanted = part.schema.beside(part.link)
     source = open_source(_collected(table, wanted) if is_spark(table) else table, wanted)
 
-    def one(piece: Any) -> tuple[Array, Keys, Array, EncodeLog]:
+    def one(piece: Any) -> tuple[Any, Keys, Array, EncodeLog]:
         found = source.table(piece)
-        cells, log = codec.encode_part(found, "cells")
         keys = ring(*named(found.columns[part.link], part.schema.missing_values))
+        if isinstance(codec, Provisional):
+            coded, log = codec.encode_part(found)
+            return coded, keys, np.zeros(0), log
+        cells, log = codec.encode_part(found, "cells")
         # An order of one value is not encoded, and tells nothing.
         place = [codec.names.index(order)] if order in codec.names else []
         return codec.numbers(cells), keys, cells[:, place].sum(axis=1), log
 
-    batches: list[tuple[Array, Keys, Array]] = []
-    log, size = EncodeLog(), 0
-    for batch in in_order_of_parts(source.parts(), one, len(codec.names)):
-        log = batch[3] if not batches else log + batch[3]
-        batches.append(batch[:3])
-        size += batch[0].nbytes + batch[1].nbytes
-        require_memory(4 * size, "linking persons and events", "Use a machine with more memory.")
     none = np.zeros((0, len(codec.names)), dtype=np.int64), np.zeros((0, 2), dtype=np.uint64), np.zeros(0)
-    codes, keys, cells = (np.concatenate(own) for own in zip(*(batches or [none]), strict=True))
-    read = TableRead(part.name, part.schema, log, len(codes), form_of(source))
-    return _Keyed(codec.names, codes, keys, None if order is None else cells, read)
+    batches, log, size = list[tuple[Any, Keys, Array]](), EncodeLog(), 0
+    for codes, keys, cells, seen in in_order_of_parts(source.parts(), one, len(codec.names)):
+        log = log + seen if batches else seen
+        batches.append((codes, keys, cells))
+        size += codes.nbytes + keys.nbytes
+        require_memory(4 * size, "linking persons and events", "Use a machine with more memory.")
+    found, by_part, places = zip(*(batches or [none]), strict=True)
+    whose = np.concatenate(by_part)
+    read = TableRead(part.name, part.schema, log, len(whose), form_of(source))
+    if isinstance(codec, Provisional):
+        return _Keyed(codec.names, none[0], whose, None, read, codec.columns, found if batches else ())
+    return _Keyed(codec.names, np.concatenate(found), whose, None if order is None else np.concatenate(places), read)
 
 
 def _ties(table: Any, events: _Keyed) -> tuple[Array, ...]:
@@ -362,8 +402,9 @@ def _collected(frame: Any, wanted: Schema) -> Any:
         return chosen.toArrow().rename_columns(list(match(list(frame.columns), wanted)[0]))
 
 
-def _owners(persons: Keys, events: Keys, one: Resource, two: Resource) -> Integers:
-    """The place of each event's person, or a refusal: persons without a key, twice the same, or events of nobody."""
+def _owners(first: _Keyed, second: _Keyed, one: Resource, two: Resource) -> Integers:
+    """The place of each event's person, or a refusal: persons without a key, twice the same, or events of nobody or unordered."""
+    persons, events = first.keys, second.keys
     if not len(persons):
         raise InputError(f"{one.name} has a header and no rows. There is nothing to synthesize. {NOTHING}")
     if not len(events):
@@ -390,6 +431,15 @@ def _owners(persons: Keys, events: Keys, one: Resource, two: Resource) -> Intege
         raise InputError(
             f"{two.name}: {orphans:,} of {len(events):,} rows have a {two.link!r} that is not in {one.name}. Add these persons, "
             f"or leave the rows out. {NOTHING}"
+        )
+    order = None if two.parent is None else two.parent.order
+    seen = None if order is None else second.table.log.columns.get(order)
+    # A required field has its default where a cell is empty: the log knows how often that was.
+    holes = 0 if seen is None else seen.missing + seen.unparseable
+    if holes:
+        raise InputError(
+            f"{two.name}: {holes:,} of {len(owner):,} rows have no {order!r}, which orders them. Fill in the values, or leave "
+            f"out order. {NOTHING}"
         )
     return np.asarray(owner, dtype=np.int64)
 

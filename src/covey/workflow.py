@@ -76,8 +76,7 @@ OF_ONE_TABLE = {
         "anonymous groups of linked tables would protect nobody. Use covey release, which protects persons with all their events"
     ),
     "sensitive": "anonymous groups need a single table",
-    **dict.fromkeys(("learn", "learn_relations"), "a package does not take this yet"),
-    "columns": "the schemas of a package already name the columns that are released",
+    "learn_relations": "relations are looked for between the columns of one table",
     "triples": "persons with events are fitted to tables of two columns, so a table of three would cost budget and not be used",
 }
 
@@ -237,9 +236,9 @@ def release(
         refuse_other_spelling(one, most, unsaid)
     refuse_misfits(fit.misfits, most)
     synth.check(prepared.n)
-    budget = make_budget(epsilon, delta, order.rows_per_person, labels=True)
+    budget = make_budget(epsilon, delta, order.rows_per_person, labels=True, persons=persons)
     public = order.neighbours != ADD_REMOVE  # elsewhere no word may depend on how many rows there are
-    if public and order.learn and found.schema is not None and (wide := too_wide(found.schema, prepared.n, budget)):
+    if public and order.learn and (wide := too_wide(found, prepared.n, budget)):
         warnings.warn(wide, CoveyWarning, stacklevel=2)
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(found.fields), order.out)
     # Where the number of rows is secret, as many are drawn as were measured.
@@ -263,10 +262,6 @@ def _check_asked(order: PrivateOrder, found: Description | None) -> None:
     if found is None and not order.learn:
         way_out = " to learn limits and categories with noise."
         raise ArgumentError("give ", "schema", ", the public description of the table, or ", "learn", way_out)
-    if order.learn and order.person is not None:
-        raise ArgumentError(
-            "limits and categories cannot be learned by person. Leave out ", "learn", ", or ", "person", "."
-        )
     for name, why in not_taken(found).items():
         if name in said(order):
             raise ArgumentError(f"{why}: leave out ", name, ".")
@@ -306,15 +301,14 @@ def released(bundle: Path, release: AnyRelease, told: ReportInputs) -> Released:
 
 def public_description(found: Description, order: PrivateOrder) -> Description:
     """A description that is confirmed, or of whose other fields nothing is used but names and types."""
-    schema = found.schema
-    if schema is not None:
-        schema = schema.only(order.columns).focus(*order.important, target=order.target, triples=order.triples)
-        schema = schema.to_learn(dialect=order.dialect) if order.learn else schema
-        schema = replace(schema, relations=LEARN) if order.learn_relations else schema
-        schema = schema if order.person is None else schema.without(order.person)
-        found = replace(found, tables=(replace(found.unit, schema=schema),))
-    else:
-        found = found.focus(*order.important, target=order.target)
+    found = found.only(order.columns).focus(*order.important, target=order.target, triples=order.triples)
+    person = order.person
+    if order.learn:
+        found = found.to_learn(order.dialect)
+    if order.learn_relations:
+        found = found.each(lambda part: replace(part.schema, relations=LEARN))
+    if person is not None:
+        found = found.each(lambda part: part.schema.without(person))
     found.require_confirmed()
     return found
 

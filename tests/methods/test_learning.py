@@ -3,6 +3,7 @@
 import json
 import warnings
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -11,7 +12,8 @@ import pytest
 import covey
 from audits.gates import opened
 from covey.answers.load import statement
-from covey.core.tables.learned import Noise, kept_counts
+from covey.core.tables.events import WEIGHT_STEPS
+from covey.core.tables.learned import Counting, Noise, kept_counts
 from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.methods.learning import (
     SHARE,
@@ -19,6 +21,7 @@ from covey.methods.learning import (
     _learned_field,
     check_learning,
     expected_sizes,
+    learned_columns,
     learning_cost,
     too_wide,
 )
@@ -30,6 +33,7 @@ from covey.release.statements import private_facts
 from covey.release.verify import _verify_budget, verify_bundle
 from covey.table.description import Description
 from covey.table.provisional import LearnedColumn
+from covey.table.resources import Parent, Resource
 from covey.table.schema import Field, Linear, Schema
 
 N = 3000
@@ -387,3 +391,126 @@ def test_learned_rows_keep_flags_and_whole_numbers_and_rules_speak_of_them():
     for words in ("Yes", True, "yes"):
         assert release.share({"phone": words}).value == pytest.approx(truth, abs=0.05)
     assert any("'phone' (boolean, No or Yes)" in line for line in release.privacy.assumed)
+
+
+# By person: neighbours differ in one person with all their rows.
+
+OF_PERSONS = Description(
+    (
+        Resource("people", schema(age="integer", town="string"), "id"),
+        Resource("visits", schema(cost="number", ward="string"), parent=Parent("people", "who", 6)),
+    )
+)
+ONE_TABLE = Description.of(schema(cost="number", ward="string"))
+
+
+def with_person(described, attributes, rows):
+    """Sixty persons with up to three rows each, and person 0 as given."""
+    g = np.random.default_rng(5)
+    own = [(0, *row) for row in rows]
+    own += [(k, str(10 * (k % 7)), f"ward {k % 3}") for k in range(1, 61) for _ in range(g.integers(1, 4))]
+    visits = dict(zip(("who", "cost", "ward"), map(list, zip(*own, strict=True)), strict=True))
+    visits["who"] = [f"p{k}" for k in visits["who"]]
+    if described.schema is not None:
+        return visits
+    ages, towns = zip(attributes, *((str(20 + k), "ab"[k % 2]) for k in range(1, 61)), strict=True)
+    return {"people": {"id": [f"p{k}" for k in range(61)], "age": list(ages), "town": list(towns)}, "visits": visits}
+
+
+def learned_counts(described, table):
+    """What is counted of each learned column, bins and words together, before the noise."""
+    reader = Reader(described, person=None if described.schema is None else "who")
+    bins = tuple(column.bins for _, column in learned_columns(described))
+    found = opened(reader.prepare(table).rows.reduce(Counting(bins)))
+    return [dict(enumerate(h.tolist())) | w for h, w in zip(found.histograms, found.words, strict=True)]
+
+
+def moved(described, persons):
+    """How far replacing each person by the next one moves a column at most: ℓ1, ℓ2², and what labels of one alone weigh."""
+    tables = [learned_counts(described, with_person(described, *person)) for person in persons]
+    l1 = l2 = brought = 0
+    for one, other in pairwise(tables):
+        for a, b in zip(one, other, strict=True):
+            change = np.array([a.get(k, 0) - b.get(k, 0) for k in {*a, *b}]) / WEIGHT_STEPS
+            l1, l2 = max(l1, np.abs(change).sum()), max(l2, (change**2).sum())
+            brought = max(brought, sum(a[k] for k in a if isinstance(k, str) and k not in b) / WEIGHT_STEPS)
+    return l1, l2, brought
+
+
+@pytest.mark.parametrize("described", [ONE_TABLE, OF_PERSONS], ids=["a column of persons", "a package"])
+def test_one_person_with_all_rows_moves_learned_counts_by_two_at_most(described, monkeypatch):
+    """Brute force over random persons, among them the worst: all rows alike, all different, and many more than others have."""
+    g = np.random.default_rng(1)
+    cells = lambda: (str(g.choice([1, 50, 10**9, ""])), str(g.choice(["ward 1", "new", "other", ""])))  # noqa: E731
+    persons = [((str(g.integers(0, 99)), str(g.choice(["a", "z"]))), [cells() for _ in range(g.integers(1, 9))])]
+    persons += [((str(g.integers(0, 99)), "z"), [cells() for _ in range(g.integers(1, 9))]) for _ in range(25)]
+    persons += [(("1", "x"), [("1", "x")] * 40), (("2", "y"), [("50", "y")]), (("3", ""), [("7", "x")] * 3)]
+    persons += [(("4", "w"), [(str(10**j), f"label {j}") for j in range(13)]), (("", ""), [("", "")])]
+    found = moved(described, persons)
+    assert found == pytest.approx((2, 2, 1), rel=1e-4)  # the bounds are reached
+    assert all(np.array(found) <= (2, 2, 1))
+    for home in ("covey.reading", "covey.engines.persons"):  # a program that counts every row as a person
+        monkeypatch.setattr(f"{home}.row_weights", lambda rows: np.where(rows > 0, WEIGHT_STEPS, 0))
+    if described.schema is None:
+        assert all(np.array(moved(described, persons)) > (2, 2, 1))
+
+
+def test_a_person_without_events_counts_where_a_text_holds_nothing():
+    person = (("30", "a"), [])
+    found = learned_counts(OF_PERSONS, with_person(OF_PERSONS, *person))
+    assert [column[0] / WEIGHT_STEPS for column in found[1::2]] == [0, 1]
+    assert [round(sum(column.values()) / WEIGHT_STEPS, 3) for column in found] == [61, 61, 60, 61]
+
+
+@pytest.mark.usefixtures("quick_persons")
+@pytest.mark.parametrize("described", [ONE_TABLE, OF_PERSONS], ids=["a column of persons", "a package"])
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-or-remove-one"])
+def test_domains_are_learned_by_person_from_a_file_to_a_bundle(described, neighbours, tmp_path):
+    g = np.random.default_rng(0)
+    who = np.repeat(np.arange(900), g.integers(1, 5, 900))
+    visits = {
+        "who": [f"p{k}" for k in who],
+        "cost": [f"{10 * (k % 7)}" for k in who],
+        "ward": [["north", "south"][k % 2] if k else f"only p0's {j}" for j, k in enumerate(who)],
+    }
+    people = {"id": [f"p{k}" for k in range(900)], "age": [str(20 + k % 50) for k in range(900)]}
+    tables = {"people": people | {"town": ["ab"[k % 2] for k in range(900)]}, "visits": visits}
+    options = {"person": "who"} if described.schema is not None else {}
+    synth = covey.PrivateSynthesizer(8.0, 1e-5, schema=described, seed=2, neighbours=neighbours, **options)
+    synth.fit(visits if described.schema is not None else tables)
+    found = dict(Description.of(synth.schema or synth.described).fields)
+    ward = found.get("ward") or found["visits.ward"]
+    assert (ward.enum, ward.learned) == (("north", "south"), True)
+    cost = found.get("cost") or found["visits.cost"]
+    assert cost.minimum <= 0 < 60 <= cost.maximum < 1000
+    assert set(synth.privacy.learned) == set(found)
+    spent = {charge.purpose: charge for charge in synth.privacy.charges}
+    assert spent["domains"].delta == synth._budget.selection > 0
+    assert synth.privacy.spent <= synth._budget.amount
+    folder = write_bundle(synth.release(50), tmp_path / "bundle")
+    assert verify_bundle(folder).finished
+    assert "only p0" not in "".join(p.read_text(errors="replace") for p in folder.iterdir())
+    assert set(covey.load(folder).privacy.learned) == set(found)
+
+
+def test_an_order_that_nothing_stands_out_of_stays_an_order_and_what_matters_is_forgotten_where_it_is_left_out():
+    parts = (
+        Resource("people", schema(age="integer"), "id"),
+        Resource(
+            "visits",
+            Schema((Field("day", "integer", learn=True, required=True), *schema(ward="string", job="string").fields)),
+            parent=Parent("people", "who", 6, "day"),
+        ),
+    )
+    described = Description(parts, important=(("visits.job",), ("visits.ward",)), target="visits.job")
+    g = np.random.default_rng(0)
+    who = np.repeat(np.arange(400), 2)
+    visits = {"who": [f"p{k}" for k in who], "day": [str(int(10 ** g.uniform(0, 14))) for _ in who]}
+    visits |= {"ward": ["a" if k % 3 else "b" for k in who], "job": [f"job {k}" for k in range(800)]}
+    people = {"id": [f"p{k}" for k in range(400)], "age": [str(k % 60) for k in range(400)]}
+    with pytest.warns(CoveyWarning):
+        synth = covey.PrivateSynthesizer(6.0, 1e-4, schema=described, seed=1).fit({"people": people, "visits": visits})
+    assert synth.privacy.left_out == ("visits.job",)
+    assert synth.described.important == (("visits.ward",),)
+    assert synth.described.target is None
+    assert synth.described.link.order == "day"

@@ -38,6 +38,20 @@ def test_a_label_of_one_person_is_named_with_half_the_chance_that_was_paid():
     assert too_low > len(GRID) / 4  # one lower would be wrong, unless rounding up happened to cover it
 
 
+@pytest.mark.parametrize("rows", [1, 2, 97, 1000, 1 << 20, (1 << 20) + 1])
+def test_labels_of_one_person_whose_rows_share_a_weight_are_named_with_the_chance_that_was_paid(rows):
+    """However many rows bring a label each: what all of them weigh is one person."""
+    k = 1 << 20
+    for sd, delta, columns in product([0.8, 3.0, 50.0], [1e-12, 1e-6, 0.01], [1, 24]):
+        threshold = selection_threshold(Fraction(sd) ** 2 * k**2, Fraction(delta), columns, k)
+        brought = rows if k // rows else 0
+        chance = columns * brought * norm.sf((threshold - k // rows + 0.5) / (sd * k))
+        assert chance <= delta / 2
+        if rows > 900 and brought and sd > 1:  # a threshold for one label of each column would be wrong
+            low = k + norm.isf(delta / (2 * columns)) * sd * k
+            assert columns * brought * norm.sf((low - k // rows) / (sd * k)) > delta / 2
+
+
 def a_selecting_gate(amount, delta, seed=0, columns=1, rows_per_person=1):
     budget = Budget(Fraction(1), Fraction(1, 2), rows_per_person, Fraction(amount), selection=Fraction(delta))
     gate = Gate(budget, {"domains": Fraction(1)}, Streams.from_seed(seed))

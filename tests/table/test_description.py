@@ -190,8 +190,13 @@ WRONG = {
         "no column besides its keys",
     ),
     "learned": (
-        changed(lambda p, v: p["schema"]["fields"][1].update(constraints={}, covey={"learn": True})),
-        "are to be learned",
+        changed(
+            lambda p, v: (
+                v["schema"]["fields"][1].update(constraints={"required": True}, covey={"learn": True}),
+                v["covey"].update(numbered=True),
+            )
+        ),
+        "numbers events and is to be learned",
     ),
     "important": (changed(lambda p, v: v["schema"].update(covey={"important": ["ward"]})), "names what matters most"),
     "one name": (

@@ -58,7 +58,7 @@ def test_two_files_become_columns_of_two_tables_and_their_key_stays_here(clinics
     assert [column.called for column in found.columns] == ["patients.age", "visits.day", "visits.ward"]
     shown = words(clinics.get(f"/work/{work}/columns"))
     assert "visits.who names the person of patients.id" in shown
-    assert "Learn" not in shown
+    assert "Learn" in shown
     assert "p17" not in shown
     for said, why in (
         ({"at_most": "0"}, "at_most"),
@@ -168,6 +168,20 @@ def test_persons_with_events_from_review_to_bundle(clinics, tables, tmp_path):
     assert run("check", tmp_path / "package.json").exit_code == 0
     assert clinics.post(f"/work/{work}/close").status_code == 303
     assert not any(clinics.workspace.folder.glob("*/table-*"))
+
+
+def test_persons_with_events_are_learned(clinics, tables):
+    work, _ = two_files(clinics, tables)
+    assert clinics.post(f"/work/{work}/columns/learn").status_code == 303
+    assert all(column.field.learn for column in clinics.workspace.work(work).columns)
+    assert "patients.age, visits.day, visits.ward" in words(clinics.get(f"/work/{work}/predict", params=CHOSEN))
+    answer = clinics.post(f"/work/{work}/privacy", CHOSEN | {"mode": "private"})
+    assert answer.status_code == 303, words(answer)
+    assert clinics.post(f"/work/{work}/release", {"review": clinics.review(work), "seen": "on"}).status_code == 303
+    job = clinics.finished(work)
+    assert job.state == "done", job.error
+    assert {*job.result["learned"], *job.result["left_out"]} == {"patients.age", "visits.day", "visits.ward"}
+    assert verify_bundle(job.bundle).finished
 
 
 def test_one_table_whose_column_says_whose_each_row_is(clinics, tables):

@@ -61,13 +61,11 @@ def plan(  # click passes each option by its name
     for name, why in not_taken(described).items():
         if said.get(name) not in (None, (), 1):
             raise ArgumentError(f"{why}: leave out ", name, ".")
-    if described.schema is not None:
-        schema = described.schema.only(said["columns"]).focus(
-            *said["important"], target=said["target"], triples=said["triples"]
-        )
-        described = Description.of(schema if said["person"] is None else schema.without(said["person"]))
-    else:
-        described = described.focus(*said["important"], target=said["target"])
+    described = described.only(said["columns"]).focus(
+        *said["important"], target=said["target"], triples=said["triples"]
+    )
+    if said["person"] is not None:
+        described = described.each(lambda part: part.schema.without(said["person"]))
     unit: Any = said["rows_per_person"] if persons is None else "all"
     found = predicted(described, n, epsilon, delta, target_error, unit, said["neighbours"])
     table = f"TABLE --schema {schema_path}" if described.schema is not None else str(schema_path)

@@ -143,6 +143,27 @@ class PersonCounts:
         return row_weights(np.where(named, self._rows[at], 0))
 
 
+class WeightedRows(Rows):
+    """n persons as records in memory that weigh parts of a person: in any column, a person's sum to WEIGHT_STEPS at most."""
+
+    steps = WEIGHT_STEPS
+
+    def __init__(self, parts: list[tuple[Any, Integers]], n: int, p: int) -> None:
+        self._parts, self.n, self.p = parts, n, p
+
+    def reduce(self, kernel: Callable[[Array], T]) -> Exact[T]:
+        """The sum of kernel over the records, each as often as it weighs; what rounding leaves is left."""
+        found = pure(kernel)
+        first: Any = found(public_record(self.p))
+        total = first.times(0)
+        for batch, weights in self._parts:
+            total = weighted(found, batch, weights, total)
+        return Exact(total)
+
+    def __repr__(self) -> str:
+        return f"WeightedRows({self.n} persons)"
+
+
 class PersonRows(Rows):
     """Records of persons that are read in parts; n counts persons, and each weighs WEIGHT_STEPS, however many rows are theirs.
 

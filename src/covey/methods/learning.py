@@ -20,6 +20,7 @@ import numpy as np
 
 from covey.core.arrays import Array
 from covey.core.numbers.grid import Attribute, Category, NumberGrid
+from covey.core.tables.events import WEIGHT_STEPS
 from covey.core.tables.learned import (
     Counting,
     Noise,
@@ -34,6 +35,7 @@ from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate, Moves, selection_threshold
 from covey.table.codec import Codec
 from covey.table.column_drafts import holds_names
+from covey.table.description import Description
 from covey.table.fields import DEFAULT_BINS, FALSE_TRUE, Field
 from covey.table.provisional import LearnedColumn, Provisional, completed
 from covey.table.schema import ORDERED_TYPES, Schema
@@ -74,9 +76,9 @@ def check_learning(schema: Schema, delta: Fraction) -> None:
 
 @dataclass(frozen=True)
 class Learned:
-    """A complete public schema, and what became of the fields that were to be learned."""
+    """A complete public description, and what became of the fields that were to be learned."""
 
-    schema: Schema
+    description: Description
     learned: tuple[str, ...]
     left_out: tuple[str, ...]
     guessed: bool = False  # whether nothing stood out anywhere, so that limits are no more than noise
@@ -100,12 +102,12 @@ class Learned:
         return f"{told} Declare limits or categories to keep {which}." if others else told
 
 
-def assumed(schema: Schema) -> tuple[str, ...]:
-    """What the promise takes as public beside the schema, in sentences: of columns whose types were read off the table."""
-    read = [field for field in schema.fields if field.from_table]
-    if not read:
+def assumed(described: Description) -> tuple[str, ...]:
+    """What the promise takes as public beside the schemas, in sentences: of columns whose types were read off the tables."""
+    named = {name: field for name, field in described.fields if field.from_table}
+    if not named:
         return ()
-    kinds = [f"{f.name!r} ({_kind(f)})" for f in read]
+    kinds, read = [f"{name!r} ({_kind(field)})" for name, field in named.items()], named.values()
     told = [
         "Column names and the layout of the file (separator, encoding, header line) were read from it.",
         "Types, the words of yes/no columns and the decimals of numbers were read from the table without noise, by rules that "
@@ -134,40 +136,63 @@ def _kind(field: Field) -> str:
     return f"{field.type}{flags}{decimals}"
 
 
-def learn(rows: Rows, provisional: Provisional, gate: Gate) -> Learned:
+def learned_columns(described: Description) -> tuple[tuple[str, LearnedColumn], ...]:
+    """The fields that are measured, table by table, by the name that the description has for them."""
+    several = described.schema is None
+    return tuple(
+        (f"{part.name}.{column.field.name}" if several else column.field.name, column)
+        for part in described.tables
+        if part.schema.learns
+        for column in Provisional(part.schema).columns
+    )
+
+
+def learn(rows: Rows, described: Description, gate: Gate) -> Learned:
     """Measure the domains of all learned columns; spends the charge "domains"."""
-    columns = provisional.columns
-    counts = rows.reduce(Counting(tuple(column.bins for column in columns)))
-    moves, shape = column_moves(len(columns)), (len(columns), max(column.bins for column in columns))
-    words: dict[str, dict[str, int]] = {}
+    columns = learned_columns(described)
+    bins = tuple(column.bins for _, column in columns)
+    counts, shape = rows.reduce(Counting(bins)), (len(columns), max(bins))
+    moves = column_moves(len(columns))
+    words: dict[str, dict[str, float]] = {}
     if gate.budget.pure:
         noisy = gate.joint(DOMAINS, moves).add(counts.map(attrgetter("histograms")), shape)
     else:
         selection = gate.select(DOMAINS, moves, len(columns))
         noisy = selection.add(counts.map(attrgetter("histograms")), shape)
-        words = {c.field.name: selection.name(c.field.name, counts.map(_words, j)) for j, c in enumerate(columns)}
-    noise = Noise(noisy.sd, kept_counts(noisy.sd, noisy.law, sum(column.bins for column in columns)), rows.n)
-    found = {
-        column.field.name: _learned_field(column, noisy.values[j], noise, words.get(column.field.name, {}))
-        for j, column in enumerate(columns)
+        words = {name: selection.name(name, counts.map(_words, j)) for j, (name, _) in enumerate(columns)}
+    noise = Noise(noisy.sd, kept_counts(noisy.sd, noisy.law, sum(bins)), rows.n)
+    found: dict[str, Field | None] = {
+        name: _learned_field(column, noisy.values[j], noise, words.get(name, {}))
+        for j, (name, column) in enumerate(columns)
     }
-    fields = _kept(provisional.schema, found)
-    guessed = not any(field.categories > 1 for field in fields)
-    if guessed:  # the budget is spent: what is known least is released rather than nothing
-        found = {column.field.name: _guessed_field(column, noisy.values[j]) for j, column in enumerate(columns)}
-        fields = _kept(provisional.schema, found)
+    guessed, places = False, {name: j for j, (name, _) in enumerate(columns)}
+    schemas = []
+    for part in described.tables:
+        prefix = "" if described.schema is not None else f"{part.name}."
+        own = [name for name in places if name in {f"{prefix}{field}" for field in part.schema.names}]
+        order = None if part.parent is None else f"{prefix}{part.parent.order}"
+        fields = _kept(part.schema, prefix, found)
+        hidden = bool(own) and not any(field.categories > 1 for field in fields)
+        guessed = guessed or hidden
+        for (
+            name
+        ) in own:  # the budget is spent: what is known least is released rather than nothing, and an order stays one
+            if hidden or (name == order and found[name] is None):
+                found[name] = _guessed_field(columns[places[name]][1], noisy.values[places[name]])
+        # What matters most is forgotten where its column is left out: a refusal would lose the budget.
+        fields = _kept(part.schema, prefix, found)
+        names, before = {field.name for field in fields}, part.schema
+        important = tuple(group for group in before.important if names.issuperset(group))
+        target = before.target if before.target in names else None
+        schemas.append(replace(before, fields=fields, drafted=False, important=important, target=target))
     learned = tuple(name for name, field in found.items() if field is not None)
-    # What matters most is forgotten where its column is left out: the budget is spent, and a refusal would lose it.
-    before, names = provisional.schema, {field.name for field in fields}
-    important = tuple(group for group in before.important if names.issuperset(group))
-    target = before.target if before.target in names else None
-    schema = replace(before, fields=fields, drafted=False, important=important, target=target)
-    return Learned(schema, learned, tuple(name for name in found if name not in learned), guessed)
+    left_out = tuple(name for name in found if name not in learned)
+    return Learned(described.with_schemas(schemas), learned, left_out, guessed)
 
 
-def _kept(schema: Schema, found: Mapping[str, Field | None]) -> tuple[Field, ...]:
+def _kept(schema: Schema, prefix: str, found: Mapping[str, Field | None]) -> tuple[Field, ...]:
     """The declared fields, and those of which something was learned."""
-    return tuple(field for f in schema.fields if (field := found.get(f.name, f)) is not None)
+    return tuple(field for f in schema.fields if (field := found.get(f"{prefix}{f.name}", f)) is not None)
 
 
 def column_moves(columns: int) -> Moves:
@@ -182,7 +207,7 @@ def _words(counts: Occurrences, j: int) -> dict[str, int]:
 # From noisy counts to fields: post-processing.
 
 
-def _learned_field(column: LearnedColumn, counts: Array, noise: Noise, words: Mapping[str, int]) -> Field | None:
+def _learned_field(column: LearnedColumn, counts: Array, noise: Noise, words: Mapping[str, float]) -> Field | None:
     """The field with its domain; None if nothing stands out, or named labels hold less than half of what is there."""
     field = column.field
     if column.is_text:
@@ -230,27 +255,28 @@ def _dates(column: LearnedColumn, kept: tuple[int, int]) -> dict[str, Any]:
 # What learning costs, from public numbers alone.
 
 
-def learning_cost(schema: Schema, n: int, budget: Budget) -> dict[str, Any] | None:
-    """What learning the fields of a schema costs; None if none is learned.
+def learning_cost(described: Schema | Description, n: int, budget: Budget) -> dict[str, Any] | None:
+    """What learning the fields of a description costs; None if none is learned.
 
-    How many columns are learned, and how many the budget carries; rows that may be clipped at each end of a learned number, and
-    the share of rows below which a label becomes "other".
+    How many columns are learned, and how many the budget carries; rows, or persons, that may be clipped at each end of a learned
+    number, and the share of them below which a label becomes "other".
     """
-    schema = with_known_domains(schema)
-    if not schema.learns:
+    columns = learned_columns(Description.of(described))
+    if not columns:
         return None
-    columns = Provisional(schema).columns
-    tail = _standing_out(len(columns), budget, sum(column.bins for column in columns))
+    tail = _standing_out(len(columns), budget, sum(column.bins for _, column in columns))
     share = None if budget.pure else min(1.0, _named(len(columns), budget) / n)
     carried = _carried(len(columns), n, budget)
     return {"columns": len(columns), "tail_rows": min(n, int(tail)), "other_share": share, "carried": carried}
 
 
-def cost_words(cost: Mapping[str, Any]) -> str:
+def cost_words(cost: Mapping[str, Any], counted: str = "rows") -> str:
     """What learning costs, for a screen."""
     other = cost["other_share"]
-    labels = "" if other is None else f', labels below about {other:.2g} of the rows "other"'
-    return f"{cost['columns']} columns are learned: about {cost['tail_rows']} rows at each end may be clipped{labels}"
+    labels = "" if other is None else f', labels below about {other:.2g} of the {counted} "other"'
+    return (
+        f"{cost['columns']} columns are learned: about {cost['tail_rows']} {counted} at each end may be clipped{labels}"
+    )
 
 
 def _standing_out(columns: int, budget: Budget, bins: int) -> float:
@@ -263,7 +289,9 @@ def _standing_out(columns: int, budget: Budget, bins: int) -> float:
 def _named(columns: int, budget: Budget) -> int:
     """From how many rows on a label is named."""
     variance = budget.part(SHARE).variance(column_moves(columns).under(budget).l2_squared)
-    return selection_threshold(variance, budget.selection, columns, budget.rows_per_person)
+    steps = WEIGHT_STEPS if budget.persons else 1  # as the gate counts
+    k = budget.rows_per_person * steps
+    return -(-selection_threshold(variance * steps**2, budget.selection, columns, k) // steps)
 
 
 def _carried(columns: int, n: int, budget: Budget) -> int:
@@ -275,22 +303,39 @@ def _carried(columns: int, n: int, budget: Budget) -> int:
     return bisect_left(range(1, columns + 1), True, key=lambda q: not good(q))
 
 
-def too_wide(schema: Schema, n: int, budget: Budget) -> str:
+def too_wide(described: Schema | Description, n: int, budget: Budget) -> str:
     """What to say before the charge where more columns are to be learned than the budget carries; nothing where it carries them.
 
-    Important columns come first in the order that is offered, then the others as the table has them.
+    Important columns come first in the order that is offered, then the others as the tables have them.
     """
-    cost = learning_cost(schema, n, budget)
+    whole, cost = Description.of(described), learning_cost(described, n, budget)
     if cost is None or cost["carried"] >= cost["columns"]:
         return ""
-    first = [name for group in ((schema.target,), *schema.important) for name in group if name is not None]
-    names = [name for name in dict.fromkeys((*first, *schema.names)) if schema[name].learn]
+    most = whole if whole.schema is None else whole.schema
+    first = [name for group in ((most.target,), *most.important) for name in group if name is not None]
+    known = [name for name, _ in learned_columns(whole)]
+    names = [name for name in dict.fromkeys((*first, *known)) if name in known]
     kept = ", ".join(names[: cost["carried"]]) or names[0]
     return (
         f"{cost['columns']} columns are to be learned, and this budget carries about {cost['carried']}: of more, labels and "
-        "values that a twentieth of the rows hold are lost in noise, and fewer columns are better ones. Name those to keep "
-        f"(--columns); what was called important and then the order of the table would keep {kept}."
+        f"values that a twentieth of the {budget.counted} hold are lost in noise, and fewer columns are better ones. Name those "
+        f"to keep (--columns); what was called important and then the order of the table would keep {kept}."
     )
+
+
+def expected_schema(schema: Schema) -> Schema:
+    """The schema with a guess at what is to be learned: what a plan of persons with events starts from."""
+    ends: dict[str, Any] = {"date": (date(2000, 1, 1), date(2020, 12, 31))}
+    ends["datetime"] = tuple(datetime(day.year, day.month, day.day) for day in ends["date"])
+
+    def guess(field: Field) -> Field:
+        if field.type == "string":
+            return replace(field, learn=False, enum=tuple(map(str, range(LABELS))), other=field.other or OTHER)
+        low, high = ends.get(field.type, (0, FINE))
+        return replace(field, learn=False, minimum=low, maximum=high, decimals=0 if field.type == "number" else None)
+
+    known = with_known_domains(schema)
+    return replace(known, fields=tuple(guess(field) if field.learn else field for field in known.fields))
 
 
 def expected_sizes(schema: Schema) -> tuple[int, ...]:

@@ -251,15 +251,13 @@ class Gate:
 
         Which labels occur is private. One that a single person holds is named with a chance that the budget's part of δ for
         selection pays for (docs/proofs/learned.md); it is spent here, whole. Statistics with fixed shapes may be added too:
-        `moves` is about all of them together.
+        `moves` is about all of them together. A person whose rows share one weight counts as so many rows of weight 1.
         """
         moves = moves.under(self.budget)
-        if self.steps != 1:
-            raise InternalError("the threshold of labels is proved for whole rows: nothing is released.")
-        delta, k = self.budget.selection, self.budget.rows_per_person
-        payment = self._pay(purpose, share, "gaussian", lambda b: b.variance(moves.l2_squared), delta)
+        delta, k = self.budget.selection, self.budget.rows_per_person * self.steps
+        payment = self._pay(purpose, share, "gaussian", lambda b: b.variance(moves.l2_squared) * self.steps**2, delta)
         threshold = selection_threshold(payment.scale, delta, columns, k)
-        return Selection(self, payment, 1, threshold, columns)
+        return Selection(self, payment, self.steps, threshold, columns)
 
     def cube(self, purpose: str, exact: Exact[Integers], moves: Moves, dimension: int) -> Measured:
         """A vector of which one replaced row moves each entry by at most `linf`: the ℓ∞ mechanism, pure ε.
@@ -440,12 +438,13 @@ class Selection(Joint):
     columns: int
     asked: list[str] = field(default_factory=list)
 
-    def name(self, column: str, exact: Exact[Mapping[str, int]]) -> dict[str, int]:
-        """The labels of a column that stand out of the noise, sorted, with their noisy counts."""
+    def name(self, column: str, exact: Exact[Mapping[str, int]]) -> dict[str, float]:
+        """The labels of a column that stand out of the noise, sorted, with their noisy counts, in ones."""
         if column in self.asked or len(self.asked) >= self.columns:
             raise InternalError(f"the labels of {column!r} were not paid for: nothing is released.")
         self.asked.append(column)
-        return self.gate._name(exact, self.payment, self.threshold)
+        named = self.gate._name(exact, self.payment, self.threshold)
+        return {label: count / self.steps for label, count in named.items()}
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,6 @@ from covey.reading import Form, Prepared, Reader, read_bits, read_codes, read_re
 from covey.release.verify import bundle_digest, checked_prior, read_prior, tables_of
 from covey.synthesizers.base import NOT_FITTED, Synthesizer, check_domain
 from covey.table.description import Description
-from covey.table.provisional import Provisional
 from covey.table.schema import Schema
 from covey.version import __version__
 
@@ -157,10 +156,15 @@ class PrivateSynthesizer(Synthesizer):
         own: Any = schema if whole is None else whole.schema
         self._declared = own = _synthesized(own, person)
         super().__init__(body, seed, own)
-        self.described = whole or (None if own is None else Description.of(own))  # what is public of the tables
+        if whole is not None and several:
+            whole = whole.each(lambda part: with_known_domains(part.schema))
+        self.described = (
+            whole if several else None if own is None else Description.of(own)
+        )  # what is public of the tables
         find_device(device)  # refused here, before any table is opened
         self.device = device
-        self._learning = Reader(Description.of(own)) if own is not None and own.learns else None
+        learns = self.described is not None and self.described.learns
+        self._learning = Reader(self.described, person=person) if self.described is not None and learns else None
         self.person, self._by_person = person, person is not None or several
         self._budget = make_budget(
             epsilon,
@@ -182,7 +186,8 @@ class PrivateSynthesizer(Synthesizer):
         self.method, self.noise = method, noise
         self.domain = check_domain(domain, ordinal)
         self._prior = prior
-        if prior is not None and not several and (own is None or own.learns or own.finds_relations):
+        unknown = own is None or own.finds_relations
+        if prior is not None and (learns or (unknown and not several)):
             raise ParameterError("a prior needs schema=…, with the same limits and categories as its bundle.")
         self._triples = whole_number(triples, "triples", 0, "It counts triples of columns.")
         if self._triples and domain is None and own is None:
@@ -197,8 +202,7 @@ class PrivateSynthesizer(Synthesizer):
         # What cannot be is refused here, before any table is opened.
         self._of_persons: RegainPersons | None = None
         if whole is not None and several:
-            whole.require_confirmed()
-            self._reader, self._of_persons = Reader(whole, "numbers"), self._persons_method(whole)
+            self._take_tables(whole)
         if own is not None:
             if domain is not None or len(ordinal) or len(at_most):
                 raise ParameterError("domain, ordinal and at_most come from the schema. Leave them out.")
@@ -219,6 +223,16 @@ class PrivateSynthesizer(Synthesizer):
         place, own = checked_prior(self._prior, described, self.seeded), described.plain()
         linked, _ = Reader(own).open({part.name: path for part, path in tables_of(place, own)})
         return replace(method, prior=Prior.of_persons(linked, bundle_digest(place)))
+
+    def _take_tables(self, described: Description) -> None:
+        """Use a description of persons with events: one that is complete, or one whose domains are to be learned first."""
+        described.require_confirmed()
+        self.described = described
+        if not described.learns:
+            self._reader, self._of_persons = Reader(described, "numbers"), self._persons_method(described)
+            return
+        for part in described.tables:
+            check_learning(part.schema, self.delta)
 
     def _take(self, schema: Schema) -> None:
         """Use a schema: one that is complete, or one whose domains are to be learned first."""
@@ -310,10 +324,14 @@ class PrivateSynthesizer(Synthesizer):
         if self._learning is not None or relations:
             self.check(counted(rows).n)
         if self._learning is not None:
-            gates.append(Gate(budget.part(SHARE), {DOMAINS: WHOLE}, streams, self.noise))
-            domains = learn(counted(rows), Provisional(self._learning.description.unit.schema), gates[-1])
+            gates.append(Gate(budget.part(SHARE), {DOMAINS: WHOLE}, streams, self.noise, rows.steps))
+            domains = learn(counted(rows), self._learning.description, gates[-1])
             self._warn(domains.advice)
-            self._take(domains.schema)
+            found = domains.description
+            if found.schema is None:
+                self._take_tables(found)
+            else:
+                self._take(found.schema)
             X = X.read_again(self._table_reader())
             budget = replace(budget.part(1 - SHARE), selection=Fraction(0))
         if relations:
@@ -405,7 +423,7 @@ class PrivateSynthesizer(Synthesizer):
             learned=domains.learned if domains else (),
             left_out=domains.left_out if domains else (),
             guessed=domains is not None and domains.guessed,
-            assumed=() if self._learning is None else assumed(self._learning.description.unit.schema),
+            assumed=() if self._learning is None else assumed(self._learning.description),
             prior=None if known is None else known.digest,
             noise=tuple(dict.fromkeys(line.law for gate in gates for line in gate.book)),
         )
@@ -556,10 +574,7 @@ def _synthesized(schema: Any, person: str | None) -> Any:
         return own
     if not isinstance(own, Schema):
         raise ParameterError("person names a column of a table, so it needs schema=….")
-    own = own.without(person)
-    if own.learns:
-        raise ParameterError("limits and categories cannot be learned by person. Declare them, or leave out person.")
-    return own
+    return own.without(person)
 
 
 def check_limits(limits: Limits) -> list[tuple[list[int], int]]:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from covey.table.dialects import Dialect
 from covey.table.document import read_document, refuse_unknown, write_document
 from covey.table.fields import Field
 from covey.table.resources import (
+    BARE,
     FLAGS,
     UNNAMED,
     Parent,
@@ -65,8 +67,8 @@ class Description:
                 raise ParameterError(f"two resources are named {part.name!r}. Give each its own name.")
             if k and (part.parent is None or part.parent.table.lower() not in names[:k]):
                 raise part.wrong("refers to no table before it", "Every table but the first belongs to another one.")
-            if len(self.tables) > 1 and part.schema.learns:
-                raise part.wrong("has fields that are to be learned", "Declare their limits and categories.")
+            if self.rules and part.schema.learns:  # a rule could turn out impossible once the budget is spent
+                raise part.wrong("has fields that are to be learned, beside rules across the tables", "Declare them.")
             if len(self.tables) > 1 and (part.schema.important or part.schema.target or part.schema.triples):
                 raise part.wrong(
                     "names what matters most",
@@ -74,8 +76,11 @@ class Description:
                 )
         if self.tables[0].parent is not None:
             raise self.tables[0].wrong("comes first and refers to another one", "The first table is that of the unit.")
-        if as_groups(self.important) or self.target is not None:
-            _ = self.matters
+        for name in [*chain(*as_groups(self.important)), *([] if self.target is None else [self.target])]:
+            part, field = self.find(name)
+            own = part.parent
+            if not field.measured or (own is not None and own.numbered and own.order == field.name):
+                raise field.wrong("matters most and is not measured", "Name a column that is.")
         for rule in self.rules:
             self._check_rule(rule)
         if self.rules:
@@ -193,10 +198,6 @@ class Description:
 
         def place(name: str) -> int | None:
             part, field = self.find(name)
-            if not field.measured or (
-                part.parent is not None and part.parent.numbered and part.parent.order == field.name
-            ):
-                raise field.wrong("matters most and is not measured", "Name a column that is.")
             return places.get(f"{part.name}.{field.name}")
 
         groups = [tuple(map(place, group)) for group in self.important]
@@ -209,6 +210,45 @@ class Description:
             return self.each(lambda part: part.schema.focus(*groups, target=target, triples=triples))
         important = as_groups(groups) or self.important
         return replace(self, important=important, target=self.target if target is None else target)
+
+    def only(self, names: Sequence[str]) -> Description:
+        """The description with these columns alone, and those that order events; with no names all of them."""
+        if len(self.tables) == 1:
+            return self.each(lambda part: part.schema.only(names))
+        chosen = [self.find(name) for name in names]
+
+        def kept(part: Resource) -> Schema:
+            own = {field.name for other, field in chosen if other == part}
+            if not own and part.parent is None:
+                return BARE
+            own |= set() if part.parent is None or part.parent.order is None else {part.parent.order}
+            if not own:
+                raise part.wrong("keeps no column", "Name one of its columns too.")
+            return part.schema.only([name for name in part.schema.names if name in own])
+
+        return self.with_schemas([kept(part) for part in self.tables]) if names else self
+
+    def with_schemas(self, schemas: Sequence[Schema]) -> Description:
+        """The same tables with other schemas; what matters most is forgotten where its columns are not there any more."""
+        tables = tuple(replace(part, schema=schema) for part, schema in zip(self.tables, schemas, strict=True))
+        known = {name for part in tables for own in part.schema.names for name in (own, f"{part.name}.{own}")}
+        important = tuple(group for group in self.important if known.issuperset(group))
+        return replace(self, tables=tables, important=important, target=self.target if self.target in known else None)
+
+    def to_learn(self, dialect: Dialect | None = None) -> Description:
+        """The description with all fields that are not confirmed to be learned with noise; the order of events is required."""
+
+        def learned(part: Resource) -> Schema:
+            own = part.schema if part.bare else part.schema.to_learn(dialect=dialect)
+            order = None if part.parent is None else part.parent.order
+            return replace(own, fields=tuple(replace(f, required=f.required or f.name == order) for f in own.fields))
+
+        return self.each(learned)
+
+    @property
+    def learns(self) -> bool:
+        """Whether limits or categories of a field are to be learned."""
+        return any(part.schema.learns for part in self.tables)
 
     @property
     def across(self) -> Schema | None:

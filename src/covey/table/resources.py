@@ -66,6 +66,8 @@ class Parent:
                 raise field.wrong("is no date or whole number without declared bins", "Leave gaps out.")
         if field.type not in ORDERED_TYPES or not field.measured:
             raise field.wrong("orders events and is no number, date or time", "Name another one as order.")
+        if self.numbered and field.learn:
+            raise field.wrong("numbers events and is to be learned", "Declare its bounds.")
         if self.numbered and field.type != "integer":
             raise field.wrong("numbers events and is no integer", "Leave out numbered.")
         if self.numbered and field.confirmed and not (field.minimum <= 1 and field.maximum >= self.at_most):  # type: ignore[operator]

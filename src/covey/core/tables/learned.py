@@ -76,6 +76,14 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def __getitem__(self, chosen: Array) -> Coded:
+        return Coded(self.codes[chosen], self.words)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the codes take."""
+        return self.codes.nbytes
+
 
 @dataclass(frozen=True)
 class Occurrences:
@@ -88,6 +96,12 @@ class Occurrences:
         return Occurrences(
             self.histograms + other.histograms,
             tuple(_together(a, b) for a, b in zip(self.words, other.words, strict=True)),
+        )
+
+    def times(self, weight: int) -> Occurrences:
+        """The same as often as it weighs."""
+        return Occurrences(
+            self.histograms * weight, tuple({w: count * weight for w, count in own.items()} for own in self.words)
         )
 
 
@@ -105,8 +119,10 @@ class Counting:
     bins: tuple[int, ...]
 
     def __call__(self, batch: Any) -> Occurrences:
-        """Counts of a `Coded` batch."""
+        """Counts of a `Coded` batch; the public record, which takes what rounding leaves of persons' weights, counts nowhere."""
         histograms = np.zeros((len(self.bins), max(self.bins, default=0)), dtype=np.int64)
+        if not isinstance(batch, Coded):
+            return Occurrences(histograms, tuple({} for _ in self.bins))
         words: list[dict[str, int]] = []
         for j, (bins, known) in enumerate(zip(self.bins, batch.words, strict=True)):
             found = np.bincount(batch.codes[:, j] + 1, minlength=1 + bins + len(known))[1:]
