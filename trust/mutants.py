@@ -23,9 +23,9 @@ from unittest.mock import patch
 import pytest
 
 TESTS = {
-    "covey.core.noise.gumbel": ["tests/core/noise/test_gumbel.py"],
     "covey.core.noise.integers": [
         "tests/core/noise/test_gaussian.py",
+        "tests/core/noise/test_gumbel.py",
         "tests/core/noise/test_integers.py",
         "tests/core/noise/test_knorm.py",
     ],

@@ -16,7 +16,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Bits, Floats, Integers, is_bits
 from covey.core.groups.tree import mdav, median_tree, spectral_tree
-from covey.core.paper import blocks, hilbert
+from covey.core.paper import blocks
 from covey.core.paper.blocks import WeightedPoints, bootstrap, project_weights, round_bits
 from covey.core.paper.bodies import Body, Cube
 from covey.core.paper.covering import LatticeCovering, equipartition, nearest_point_partition
@@ -68,14 +68,14 @@ def covariance_loss(X: Array, partition: Array, *, radius: float = 1.0, weights:
     The paper's records have norm at most 1. With `radius`, records are divided by it first: √p for bits.
     """
     X, labels = _rows(X), _labels(partition, len(X))
-    return hilbert.covariance_loss(X, labels, hilbert.shares(len(X), weights)) / radius**2
+    return blocks.covariance_loss(X, labels, blocks.shares(len(X), weights)) / radius**2
 
 
 def moment_loss(X: Array, partition: Array, degree: int, *, radius: float = 1.0, weights: Array | None = None) -> float:
     """‖E X^{⊗d} − E Y^{⊗d}‖₂, through inner products: ⟨x^{⊗d}, y^{⊗d}⟩ = ⟨x, y⟩ᵈ, so no tensor is built."""
     X, labels = _rows(X) / radius, _labels(partition, len(X))
-    d, probability = whole_number(degree, "degree", 1), hilbert.shares(len(X), weights)
-    means = hilbert.group_means(X, labels, probability)
+    d, probability = whole_number(degree, "degree", 1), blocks.shares(len(X), weights)
+    means = blocks.group_means(X, labels, probability)
     points, signed = np.vstack([X, means.points]), np.r_[probability, -means.weights]
     square = sum(
         float(signed[i : i + 512] @ (points[i : i + 512] @ points.T) ** d @ signed) for i in range(0, len(points), 512)
@@ -86,16 +86,16 @@ def moment_loss(X: Array, partition: Array, degree: int, *, radius: float = 1.0,
 def microaggregate(X: Array, partition: Array, *, weights: Array | None = None) -> WeightedPoints:
     """(4.1): every group's share of the records, and its mean."""
     X, labels = _rows(X), _labels(partition, len(X))
-    return hilbert.group_means(X, labels, hilbert.shares(len(X), weights))
+    return blocks.group_means(X, labels, blocks.shares(len(X), weights))
 
 
 def gram_microaggregate(G: Array, partition: Array, *, weights: Array | None = None) -> GramPartition:
     """(4.1) in a Hilbert space (Remark 1.5): of records known by inner products, the groups' shares and means, and the loss."""
     G = np.asarray(G, dtype=np.float64)
-    _ = hilbert.coordinates(G)  # refuses what is no Gram matrix
-    labels, probability = _labels(partition, len(G)), hilbert.shares(len(G), weights)
-    shares, centres = hilbert.gram_means(G, labels, probability)
-    return GramPartition(labels, shares, centres, hilbert.gram_covariance_loss(G, labels, probability))
+    _ = blocks.coordinates(G)  # refuses what is no Gram matrix
+    labels, probability = _labels(partition, len(G)), blocks.shares(len(G), weights)
+    shares, centres = blocks.gram_means(G, labels, probability)
+    return GramPartition(labels, shares, centres, blocks.gram_covariance_loss(G, labels, probability))
 
 
 def damped_means(X: Array, partition: Array, b: float) -> Floats:
@@ -165,13 +165,13 @@ def spectral_partition(  # the symbols of Theorem 1.2 and Algorithm 1
     if radius is None:
         bits = is_bits(np.asarray(X))
         radius = float(np.sqrt(rows.shape[1]) if bits else np.linalg.norm(rows, axis=1).max()) or 1.0
-    rows, probability = rows / radius, hilbert.shares(len(rows), weights)
+    rows, probability = rows / radius, blocks.shares(len(rows), weights)
     t, alpha = _choices(isqrt(k) if equal else k, t, alpha, rows.shape[1])
     S = (rows * probability[:, None]).T @ rows
     V = principal_directions(S, t)
     cells = _labels(LatticeCovering(t, alpha).assign(rows @ V), len(rows))
     labels = _labels(equipartition(cells, k, None if weights is None else probability), len(rows)) if equal else cells
-    away = rows @ V - hilbert.group_means(rows @ V, cells, probability).points[cells]
+    away = rows @ V - blocks.group_means(rows @ V, cells, probability).points[cells]
     rest = np.eye(len(S)) - V @ V.T
     mixed = _mixed(labels, cells)
     return SpectralPartition(
@@ -185,7 +185,7 @@ def spectral_partition(  # the symbols of Theorem 1.2 and Algorithm 1
         within=float(probability @ (away**2).sum(axis=1)),
         tail=float(np.linalg.norm(rest @ S @ rest)),
         mixed=float(probability[mixed].sum()),
-        loss=hilbert.covariance_loss(rows, labels, probability),
+        loss=blocks.covariance_loss(rows, labels, probability),
     )
 
 
@@ -224,7 +224,7 @@ def gram_partition(G: Array, group_size: int, *, weights: Array | None = None) -
     Groups of at least `group_size` records by the spectral tree, in the coordinates that G itself defines. O(n³).
     """
     G = np.asarray(G, dtype=np.float64)
-    rows = hilbert.coordinates(G)
+    rows = blocks.coordinates(G)
     r = whole_number(group_size, "group_size", 1)
     if r > len(G):
         raise ParameterError(f"group_size must be at most the number of records, {len(G)}, got {r}.")

@@ -10,8 +10,7 @@ from covey.answers.release import Release
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import Coding
-from covey.core.tables.crosstabs import merge_pairs
-from covey.core.tables.domain import Domain
+from covey.core.tables.domain import Domain, merge_pairs
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Every, Factor, Query
 from covey.methods.laws import BitLaw, CodeLaw

@@ -14,7 +14,7 @@ import covey
 from audits.gates import opened
 from covey import reading
 from covey.core.tables.counts import column_counts, moments, size_counts
-from covey.core.tables.crosstabs import CodeCounts, PairTables
+from covey.core.tables.domain import CodeCounts, PairTables
 from covey.engines import spark
 from covey.engines.rows import Mapped
 from covey.errors import InputError, InternalError, ParameterError

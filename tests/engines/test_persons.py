@@ -19,8 +19,8 @@ from covey.core.tables.counts import (
     score_counts,
     size_counts,
 )
-from covey.core.tables.crosstabs import CodeCounts, PairTables, range_counts
 from covey.core.tables.distance import subset_counts
+from covey.core.tables.domain import CodeCounts, PairTables, range_counts
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines import persons
 from covey.engines.persons import PersonCounts, classes, new_keyring, remainders, row_weights

@@ -18,7 +18,7 @@ import pytest
 import covey
 import covey.privacy.exact
 from audits.gates import opened
-from covey.core.tables.crosstabs import CodeCounts, PairTables
+from covey.core.tables.domain import CodeCounts, PairTables
 from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.table import spark as sparkfiles
 from covey.table.codec import Codec

@@ -10,8 +10,7 @@ import covey
 from covey.core.noise.sensitivity import added_in_ball, added_pair_tables, added_parities
 from covey.core.numbers.grid import Category
 from covey.core.tables.counts import moments
-from covey.core.tables.crosstabs import PairTables, centred_counts
-from covey.core.tables.domain import Domain
+from covey.core.tables.domain import Domain, PairTables, centred_counts
 from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Counted

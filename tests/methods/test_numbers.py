@@ -10,7 +10,7 @@ import pytest
 import covey
 from audits.gates import fitted
 from covey.core.numbers.grid import Category, NumberGrid
-from covey.core.tables.crosstabs import CodeCounts
+from covey.core.tables.domain import CodeCounts
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.regain import measure_tables
@@ -98,7 +98,7 @@ def test_charges_of_trees_are_fixed_by_public_numbers():
 
 def test_passes_by_ranges_count_what_codes_counted_in_one_pass(monkeypatch):
     whole = release(1.0, 1e-6)[2]
-    monkeypatch.setattr("covey.core.tables.crosstabs.FULL_CODES", 0)
+    monkeypatch.setattr("covey.core.tables.domain.FULL_CODES", 0)
     assert measure_tables.codes_kernel(ATTRIBUTES) == CodeCounts((2, 3), (4, 6))
     assert (release(1.0, 1e-6)[2] == whole).all()
 

@@ -10,7 +10,7 @@ import pytest
 
 import covey.privacy.exact
 from covey.core.tables.counts import moments
-from covey.core.tables.crosstabs import CodeCounts, PairTables
+from covey.core.tables.domain import CodeCounts, PairTables
 from covey.engines.rows import Then
 from covey.errors import InternalError
 from covey.privacy.exact import frozen, pure

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import covey
 from audits.gates import opened
 from covey.cli import main
-from covey.core.tables.crosstabs import CodeCounts
+from covey.core.tables.domain import CodeCounts
 from covey.demo import example_visits
 from covey.errors import InputError, MissingExtraError, ParameterError
 from covey.table import databases

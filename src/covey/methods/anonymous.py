@@ -18,7 +18,7 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.draw.balanced import sample_mixed
 from covey.core.groups.tree import mdav, spectral_tree
-from covey.core.paper import hilbert
+from covey.core.paper import blocks
 from covey.core.paper.blocks import WeightedPoints, block_sums, microaggregate, one_hot
 from covey.core.paper.bodies import Body, Box
 from covey.core.tables.distance import covariance_loss
@@ -57,11 +57,11 @@ def group_centres(
     X = records.rows.records()
     space = _comparable(X, records, body) if gram is None else _coordinates(gram, len(X))
     if alike:
-        probability = hilbert.shares(len(X), weights)
+        probability = blocks.shares(len(X), weights)
         groups = spectral_tree(space, group_size, weights=None if weights is None else probability)
         if weights is not None:
             _refuse_heavy(groups, probability)
-        cloud, loss = hilbert.group_means(X, groups, probability), hilbert.covariance_loss(X, groups, probability)
+        cloud, loss = blocks.group_means(X, groups, probability), blocks.covariance_loss(X, groups, probability)
     else:
         groups = (spectral_tree if method == "tree" else mdav)(space, group_size)
         cloud = microaggregate(block_sums(X, groups, int(groups.max()) + 1))
@@ -71,7 +71,7 @@ def group_centres(
 
 
 def _coordinates(gram: Array, n: int) -> Floats:
-    rows = hilbert.coordinates(np.asarray(gram, dtype=np.float64))
+    rows = blocks.coordinates(np.asarray(gram, dtype=np.float64))
     if len(rows) != n:
         raise ParameterError(f"gram must have a row and a column for each of {n} records, got {len(rows)}.")
     return rows if rows.shape[1] else np.zeros((n, 1))

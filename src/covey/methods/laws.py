@@ -13,8 +13,8 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.draw.balanced import Kept, keep_limits, sample_bits, sample_categories, share_out
-from covey.core.fit.triples import Triples
-from covey.core.numbers.cells import Cells, comparison_edges, kolmogorov_bound, released_below
+from covey.core.fit.centres import Triples
+from covey.core.numbers.grid import Cells, comparison_edges, kolmogorov_bound, released_below
 from covey.core.paper.blocks import WeightedPoints, bootstrap, one_hot, round_bits, round_categories, spread_copies
 from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.counts import Moments, moments, part

@@ -21,7 +21,6 @@ from math import ceil, log, sqrt
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.noise.gumbel import largest_with_gumbel
 from covey.core.noise.integers import (
     CoveyNoise,
     IntegerNoise,
@@ -32,6 +31,7 @@ from covey.core.noise.integers import (
     geometric,
     knorm_deviations,
     knorm_noise,
+    largest_with_gumbel,
 )
 from covey.core.noise.matrix import MatrixNoise, SignNoise
 from covey.core.paper.subspace import private_directions

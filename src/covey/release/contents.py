@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.core.numbers.cells import Cells
+from covey.core.numbers.grid import Cells
 from covey.core.paper.blocks import WeightedPoints
 from covey.measure.measurement import Measurements
 from covey.methods.laws import CodeLaw, RowLaw

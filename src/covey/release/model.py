@@ -19,11 +19,10 @@ import numpy as np
 
 from covey.core.arrays import Array, symmetric
 from covey.core.draw.events import SequenceLaw
+from covey.core.fit.centres import Triples
 from covey.core.fit.events import EventModel
 from covey.core.fit.spectrum import Spectrum
-from covey.core.fit.triples import Triples
-from covey.core.numbers.cells import Cells
-from covey.core.numbers.grid import Attribute, Measure, NumberGrid
+from covey.core.numbers.grid import Attribute, Cells, Measure, NumberGrid
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.core.tables.events import count_bins

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array, Integers, blas_threads
-from covey.core.numbers.cells import Cells
+from covey.core.numbers.grid import Cells
 from covey.core.tables.counts import moments
 from covey.core.tables.distance import DEGREES, bit_distances, category_distances, misplaced_bits, misplaced_rows
 from covey.html import Html, shorten

@@ -15,8 +15,7 @@ import numpy as np
 from covey.answers.release import Release
 from covey.core.fit.devices import find_device
 from covey.core.fit.spectrum import Spectrum
-from covey.core.numbers.cells import MOST_BINS
-from covey.core.numbers.grid import Category
+from covey.core.numbers.grid import MOST_BINS, Category
 from covey.core.paper.bodies import Body, Cube
 from covey.core.tables.counts import canonical, is_sparse, require_exact
 from covey.core.tables.events import WEIGHT_STEPS

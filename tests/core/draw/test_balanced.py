@@ -16,7 +16,7 @@ from covey.core.draw.balanced import (
     sample_categories,
     share_out,
 )
-from covey.core.fit.triples import Triples
+from covey.core.fit.centres import Triples
 from covey.core.paper.blocks import WeightedPoints, bootstrap, round_bits
 from covey.core.tables.domain import Domain
 

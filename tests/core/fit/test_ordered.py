@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-import covey.core.fit.ordered as copula
+import covey.core.fit.spectrum as copula
 from covey.core.draw.balanced import Kept, sample_categories
 from covey.core.fit.centres import Goal, fit_category_centres
-from covey.core.fit.ordered import (
+from covey.core.fit.spectrum import (
     ANGLES,
     UNIT,
+    Denoisers,
     NormalTables,
     Sharpened,
     flips,
@@ -20,10 +21,8 @@ from covey.core.fit.ordered import (
     restore_ranks,
     sharpened,
 )
-from covey.core.fit.spectrum import Denoisers
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.crosstabs import pair_matrix
-from covey.core.tables.domain import Domain
+from covey.core.tables.domain import Domain, pair_matrix
 
 NONE = np.zeros(2, dtype=np.int64)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from covey.core.fit.triples import PULL, Triples, level_map, shrunken, table_of, tilted, triple_pull, varying_triples
+from covey.core.fit.centres import PULL, Triples, level_map, shrunken, table_of, tilted, triple_pull, varying_triples
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 

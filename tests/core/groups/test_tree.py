@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from covey.core.groups import tree as groups
 from covey.core.groups import tree as module
 from covey.core.groups.tree import _disjoint, _Groups, exchange, mdav, median_tree, spectral_tree
-from covey.core.paper import hilbert
+from covey.core.paper import blocks
 from covey.core.tables.distance import covariance_loss
 from covey.errors import ParameterError
 from covey.privacy import bounds
@@ -87,7 +87,7 @@ def test_theorem_1_2_rate_on_separated_sets_and_random_data():
 
 
 def weighted_loss(X, labels, weights):
-    return hilbert.covariance_loss(X, labels, hilbert.shares(len(X), weights))
+    return blocks.covariance_loss(X, labels, blocks.shares(len(X), weights))
 
 
 def test_weights_move_the_cuts_and_not_the_sizes():

@@ -10,8 +10,7 @@ from covey.core.noise.integers import CLAMP, CoveyNoise
 from covey.core.noise.matrix import MatrixNoise
 from covey.core.noise.pairlaw import PairLaw, contrast_weights, contrasts, from_contrasts
 from covey.core.noise.sensitivity import simplex_radius_squared
-from covey.core.tables.crosstabs import pair_matrix
-from covey.core.tables.domain import Domain
+from covey.core.tables.domain import Domain, pair_matrix
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.methods.model import Statistic

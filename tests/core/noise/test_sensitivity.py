@@ -14,8 +14,7 @@ from covey.core.noise.sensitivity import (
     parity_sensitivity,
     simplex_radius_squared,
 )
-from covey.core.tables.crosstabs import dependence, pair_matrix
-from covey.core.tables.domain import Domain
+from covey.core.tables.domain import Domain, dependence, pair_matrix
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 4, 5])

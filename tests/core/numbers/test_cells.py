@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers.cells import (
+from covey.core.numbers.grid import (
     CELLS,
     HEAVY,
+    Measure,
+    NumberGrid,
     category_bins,
     cell_bins,
     comparison_edges,
@@ -12,7 +14,6 @@ from covey.core.numbers.cells import (
     released_below,
     without_light,
 )
-from covey.core.numbers.grid import Measure, NumberGrid
 from tests.core.numbers.growing import incomes
 from tests.core.numbers.test_tree import measured
 

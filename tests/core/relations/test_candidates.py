@@ -8,7 +8,7 @@ import pytest
 from covey.core.relations.columns import DAY, Column, cells_of
 from covey.core.relations.formulas import FORMULAS, YEAR, Broken, proposals
 from covey.core.relations.literals import EQUIVALENT, EXCLUDES, IMPLIES, THRESHOLD, Analogies, State, tabled
-from covey.core.tables.crosstabs import PairTables
+from covey.core.tables.domain import PairTables
 
 COLUMNS = (
     Column("a", "label", 4, 3, labels=("x1", "x2", "y1")),

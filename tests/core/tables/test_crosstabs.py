@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from covey.core.tables.counts import side_by_side
-from covey.core.tables.crosstabs import (
+from covey.core.tables.domain import (
     FULL_CODES,
     CodeCounts,
     PairTables,

@@ -6,7 +6,6 @@ import pytest
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables import distance
 from covey.core.tables.counts import moments
-from covey.core.tables.crosstabs import pair_matrix
 from covey.core.tables.distance import (
     LEAST,
     MOST,
@@ -24,7 +23,7 @@ from covey.core.tables.distance import (
     overlap_histogram,
     subset_sample,
 )
-from covey.core.tables.domain import Domain
+from covey.core.tables.domain import Domain, pair_matrix
 from covey.errors import ParameterError
 
 

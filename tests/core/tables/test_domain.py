@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers.cells import category_bins
+from covey.core.numbers.grid import category_bins
 from covey.core.tables.domain import (
     Domain,
     merge_nominal,

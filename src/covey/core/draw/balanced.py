@@ -13,11 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, strips
-from covey.core.fit.triples import Triple, Triples
+from covey.core.fit.centres import Triple, Triples
 from covey.core.paper.blocks import WeightedPoints, round_bits
 from covey.core.tables.counts import moments
-from covey.core.tables.crosstabs import pair_matrix
-from covey.core.tables.domain import Domain
+from covey.core.tables.domain import Domain, pair_matrix
 from covey.core.tables.zeros import Zeros
 
 # Beyond these sizes chance is small and swaps are dear: bits are rounded independently, categories are not refined.

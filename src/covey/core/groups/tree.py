@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from covey.core.arrays import Array, Integers
-from covey.core.paper.hilbert import covariance_loss, shares
+from covey.core.paper.blocks import covariance_loss, shares
 from covey.errors import ParameterError
 
 POWER_STEPS = 4  # of power iteration, each a pass over the rows: the cut that follows is sharpened anyway

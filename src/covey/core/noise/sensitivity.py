@@ -72,5 +72,5 @@ def simplex_radius_squared(sizes: Sequence[int]) -> Fraction:
 
 
 def dependence_sensitivity(n: int, q: int) -> int:
-    """How far one replaced row moves `core.tables.crosstabs.dependence` of q attributes: 3/n a table, in units of 1/(2n²)."""
+    """How far one replaced row moves `core.tables.domain.dependence` of q attributes: 3/n a table, in units of 1/(2n²)."""
     return 6 * n * (q * (q - 1) // 2)

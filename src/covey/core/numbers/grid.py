@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Array, Floats, Integers, counted
+from covey.core.tables.domain import by_run, merge_nominal, merge_ordered
 from covey.errors import ParameterError
 
 BRANCHING = 16  # at most; pure ε needs wide trees, under zCDP the width matters little
@@ -185,3 +186,161 @@ class Difference:
         if len(pool) and len(rest):
             ends[rest] = ends[public.choice(pool, len(rest))]
         return np.asarray(np.clip(ends, low, high))
+
+
+# Cells of a number, of about equal private mass, and bins of cells for pair tables: post-processing of the private measure.
+# Special codes and heavy single values have cells of their own; no cell and no bin crosses a boundary that a rule uses, so that
+# a rule about codes is a rule about cells and about bins.
+
+CELLS = 48  # more hardly change a rank, and make the pair tables that rows are swapped toward sparse
+LIGHT = 1 / 16  # of a bin's mass: what is lighter has no bin of its own
+HEAVY = 0.5 / CELLS  # a single value with such a share has a cell of its own
+# Besides special codes: at most 2·CELLS heavy values, a run of cells after each, and CELLS/1.5 full cells.
+MOST_BINS = 256
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A number's codes in runs: cell i is [edges[i], edges[i + 1]), with its share of the private measure."""
+
+    measure: Measure
+    edges: Integers
+    share: Floats
+
+    @property
+    def alone(self) -> Array:
+        """Cells of a single code: special ones, heavy values, short grids."""
+        return np.asarray(np.diff(self.edges) == 1)
+
+    def of(self, codes: Integers) -> Integers:
+        """The cell of each code."""
+        return np.searchsorted(self.edges, codes, side="right") - 1
+
+    def values(self, cells: Integers, public: np.random.Generator) -> Integers:
+        """Codes drawn systematically from the measure inside each cell; the nearest to any mass where the cell has none."""
+        order = np.argsort(cells + public.random(len(cells)))  # those of a cell together, in random order
+        own = cells[order]
+        count = np.bincount(own, minlength=len(self.share))
+        u = (counted(count) + public.random(len(self.share))[own]) / count[own]
+        low, high = self.edges[own], self.edges[own + 1]
+        below = self.measure.below(self.edges)
+        codes = self.measure.at(below[own] + u * np.diff(below)[own], low, high)
+        out = np.empty(len(cells), dtype=np.int64)
+        out[order] = np.where(self.share[own] > 0, codes, self.nearest[own])
+        return out
+
+    @cached_property
+    def nearest(self) -> Integers:
+        """The end of each cell that looks towards the mass: its first code, or its last if all values with mass lie above.
+
+        It is drawn where a rule leads to a cell without mass: evenly drawn, a wide cell would reach the public maximum.
+        """
+        low, high = self.edges[:-1], self.edges[1:]
+        values = self.measure.start[self.measure.start >= self.measure.grid.specials]
+        return np.where(high <= (values[0] if len(values) else 0), high - 1, low)
+
+
+def make_cells(measure: Measure, cuts: Sequence[int] = ()) -> Cells:
+    """About CELLS cells; `cuts` are codes at which a rule changes its mind."""
+    grid = measure.grid
+    fixed = np.unique(np.concatenate([grid.single, grid.single + 1, np.asarray(cuts, dtype=np.int64), [0, grid.size]]))
+    fixed = fixed[(fixed >= 0) & (fixed <= grid.size)]
+    edges = np.unique(np.concatenate([fixed, _pieces(measure), measure.stop]))
+    mass, width = measure.mass(edges), np.diff(edges)
+    ends = np.isin(edges, fixed)
+    alone = (width == 1) & (mass > HEAVY)
+    first, held = [0], float(mass[0])
+    for i in range(1, len(mass)):
+        if ends[i] or alone[i] or alone[i - 1] or held + mass[i] > 1.5 / CELLS:
+            first.append(i)
+            held = 0.0
+        held += float(mass[i])
+    return Cells(measure, edges[[*first, len(mass)]], np.add.reduceat(mass, first))
+
+
+def _pieces(measure: Measure) -> Integers:
+    """Starts of the measure's ranges, heavy ones cut into even pieces of at most a cell's mass."""
+    width = measure.stop - measure.start
+    count = np.minimum(np.ceil(measure.share * CELLS).astype(np.int64), width)
+    return even_pieces(measure.start, width, np.maximum(count, 1))
+
+
+def even_pieces(start: Integers, width: Integers, count: Integers) -> Integers:
+    """Starts of so many even pieces of each range."""
+    return np.asarray(np.repeat(start, count) + counted(count) * np.repeat(width // count, count))
+
+
+def cell_bins(cells: Cells, mass: float, cuts: Sequence[int] = ()) -> Integers:
+    """Cell → bin: neighbours merged up to about a mass, inside runs that rules and special codes leave."""
+    special = cells.edges[:-1] < cells.measure.grid.specials
+    single = special | (cells.alone & (cells.share > mass / 2))
+    ends = np.isin(cells.edges[1:-1], np.asarray(cuts, dtype=np.int64))
+    run = np.cumsum(np.concatenate([[False], ends | single[1:] | single[:-1]]))
+    bins = by_run(run, lambda own: merge_ordered(cells.share[own], mass))
+    return without_light(bins, cells.share, LIGHT * mass, np.concatenate([[True], ends | special[1:] | special[:-1]]))
+
+
+def without_light(bins: Integers, share: Floats, least: float, walls: Array) -> Integers:
+    """Bins below a mass join their neighbours, the one before first; `walls` says before which cells nothing is joined.
+
+    A tail that is too light for pair tables is measured together with what it is the tail of, and taken apart by the one-way
+    measure: by itself a fit would give it what noise says.
+    """
+    first = np.flatnonzero(np.diff(bins, prepend=-1))
+    mass = np.add.reduceat(share, first)
+    begins, held = np.ones(len(first), dtype=bool), float(mass[0])
+    for k in range(1, len(first)):
+        begins[k] = walls[first[k]] or min(held, mass[k]) >= least
+        held = float(mass[k]) if begins[k] else held + float(mass[k])
+    return bins if begins.sum() == 1 else np.asarray((np.cumsum(begins) - 1)[bins])  # never down to a single bin
+
+
+def category_bins(share: Floats, ordered: bool, mass: float, cut: float, most: int, signature: Integers) -> Integers:
+    """Category → bin, among categories that rules treat alike (equal signatures).
+
+    Ordered ones go into bins of about a mass, rare nominal ones into one.
+    """
+    if len(share) <= 2:
+        return np.arange(len(share))
+    if ordered:
+        run = np.cumsum(np.concatenate([[False], np.diff(signature) != 0]))
+        return by_run(run, lambda own: merge_ordered(share[own], mass))
+    return by_run(signature, lambda own: merge_nominal(share[own], cut, most))
+
+
+# The certificate asks how far a number's released distribution function is from the records': for fixed released shares the
+# Kolmogorov distance moves by at most 1/n when one record is replaced (docs/proofs/trees.md).
+
+FINE = 1024  # ranges of at most this part of the mass are told apart
+
+
+def released_below(cells: Cells, share: Floats, codes: Integers) -> Floats:
+    """The released distribution function: shares of cells as given, and inside cells the private measure, as rows are drawn."""
+    inside = cells.measure.below(cells.edges)
+    at = np.clip(np.searchsorted(cells.edges, codes, side="right") - 1, 0, len(share) - 1)
+    mass = inside[at + 1] - inside[at]
+    step = codes > cells.nearest[at]
+    part = np.where(mass > 0, (cells.measure.below(codes) - inside[at]) / np.where(mass > 0, mass, 1.0), step)
+    start = np.concatenate([[0.0], np.cumsum(share)])[at]
+    return np.asarray(start + share[at] * np.clip(part, 0.0, 1.0))
+
+
+def comparison_edges(cells: Cells) -> Integers:
+    """Public ranges at which records are counted: those of cells and measure, the heavy ones cut into even pieces."""
+    edges = np.unique(np.concatenate([cells.edges, cells.measure.start, cells.measure.stop]))
+    width, mass = np.diff(edges), cells.measure.mass(edges)
+    count = np.clip(np.ceil(mass * FINE).astype(np.int64), 1, width)
+    return np.append(even_pieces(edges[:-1], width, count), edges[-1])
+
+
+def kolmogorov_bound(counts: Integers, edges: Integers, released: Floats, whole: int | None = None) -> float:
+    """At least the sup distance between records, counted between these edges, and the released function at the edges.
+
+    Inside a range both functions rise, so they differ by no more than the one's end and the other's start do. Ranges of a
+    single code have no inside: with those alone the bound is the distance itself. The records are parts of `whole`, if that is
+    not their sum.
+    """
+    true = np.concatenate([[0], np.cumsum(counts)]) / (counts.sum() if whole is None else whole)
+    wide = np.diff(edges) > 1
+    inside = np.maximum(true[1:] - released[:-1], released[1:] - true[:-1])[wide]
+    return float(max(np.abs(true - released).max(), inside.max(initial=0.0)))

@@ -21,8 +21,7 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers, above_diagonal, is_bits, packed_columns, strips
 from covey.core.paper.blocks import WeightedPoints, block_sums, microaggregate
 from covey.core.tables.counts import Batch, Counts, Moments, column_ones, dense, is_sparse, moments, overlaps, worth_it
-from covey.core.tables.crosstabs import FULL_TABLES, pair_matrix
-from covey.core.tables.domain import Domain, merge_nominal, merge_ordered
+from covey.core.tables.domain import FULL_TABLES, Domain, merge_nominal, merge_ordered, pair_matrix
 from covey.errors import ParameterError
 
 DEGREES = (1, 2, 3, 4)  # sizes of subsets that a certificate covers; five columns at once are dear and seldom asked for

@@ -16,7 +16,7 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.draw.events import SequenceLaw, laid_in_order
-from covey.core.numbers.cells import Cells, kolmogorov_bound
+from covey.core.numbers.grid import Cells, kolmogorov_bound
 from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError

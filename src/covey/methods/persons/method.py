@@ -19,8 +19,7 @@ from covey.core.arrays import Floats, Integers, blas_threads
 from covey.core.draw.events import SequenceLaw
 from covey.core.fit.events import EventModel, fit_events
 from covey.core.fit.shrinkage import denoise_histogram
-from covey.core.numbers.cells import comparison_edges
-from covey.core.numbers.grid import Attribute
+from covey.core.numbers.grid import Attribute, comparison_edges
 from covey.core.tables.domain import Domain, unmerge
 from covey.core.tables.events import count_bins
 from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Zeros

@@ -18,13 +18,12 @@ from math import comb, sqrt
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.fit.ordered import Sharpened
+from covey.core.fit.centres import Triples, deviations, level_map, shrunken, varying_triples
 from covey.core.fit.shrinkage import beyond_noise
-from covey.core.fit.triples import Triples, deviations, level_map, shrunken, varying_triples
+from covey.core.fit.spectrum import Sharpened
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import part
-from covey.core.tables.crosstabs import centred_counts
-from covey.core.tables.domain import Domain
+from covey.core.tables.domain import Domain, centred_counts
 from covey.measure.measurement import Measurement
 from covey.measure.query import Query
 from covey.methods.model import Ask, Asking, Part, Setting, Statistic, entries

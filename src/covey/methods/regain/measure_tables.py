@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.core.fit.ordered import UNIT, RankScores, flips, rank_matrix
 from covey.core.fit.shrinkage import group_counts
+from covey.core.fit.spectrum import UNIT, RankScores, flips, rank_matrix
 from covey.core.noise.integers import loose_deviations
 from covey.core.noise.pairlaw import PairLaw, contrast_weights, contrasts, from_contrasts
 from covey.core.noise.sensitivity import (
@@ -26,22 +26,19 @@ from covey.core.noise.sensitivity import (
     pair_table_sensitivity,
     simplex_radius_squared,
 )
-from covey.core.numbers.cells import Cells, comparison_edges, kolmogorov_bound, released_below
-from covey.core.numbers.grid import Attribute, Category, NumberGrid, grids
+from covey.core.numbers.grid import (
+    Attribute,
+    Category,
+    Cells,
+    NumberGrid,
+    comparison_edges,
+    grids,
+    kolmogorov_bound,
+    released_below,
+)
 from covey.core.numbers.tree import Tree
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import part, side_by_side
-from covey.core.tables.crosstabs import (
-    FULL_TABLES,
-    CodeCounts,
-    PairTables,
-    centred_counts,
-    counted_fully,
-    dependence,
-    merge_pairs,
-    range_counts,
-    ranges_of,
-)
 from covey.core.tables.distance import (
     Ranges,
     affordable_tables,
@@ -51,7 +48,18 @@ from covey.core.tables.distance import (
     pair_distances,
     sorted_category_distances,
 )
-from covey.core.tables.domain import Domain
+from covey.core.tables.domain import (
+    FULL_TABLES,
+    CodeCounts,
+    Domain,
+    PairTables,
+    centred_counts,
+    counted_fully,
+    dependence,
+    merge_pairs,
+    range_counts,
+    ranges_of,
+)
 from covey.engines.rows import Then
 from covey.measure.measurement import NOTHING, Measurement
 from covey.measure.query import Every, Factor, Mixture, Query, ToBins

@@ -21,11 +21,10 @@ import numpy as np
 
 from covey.core.arrays import Floats, allowed_memory, require_memory
 from covey.core.draw.balanced import REFINE_CATEGORIES
-from covey.core.fit.ordered import ANGLES, ROOM
+from covey.core.fit.spectrum import ANGLES, ROOM
 from covey.core.fit.wide import LOW_RANK_CATEGORIES, LOW_RANK_COLUMNS
 from covey.core.noise.integers import cube_deviation
-from covey.core.numbers.cells import CELLS
-from covey.core.numbers.grid import Attribute, Category, NumberGrid
+from covey.core.numbers.grid import CELLS, Attribute, Category, NumberGrid
 from covey.core.tables.domain import Domain
 from covey.errors import ParameterError, whole_number
 from covey.methods.model import CERTIFICATE_SHARE

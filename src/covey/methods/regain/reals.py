@@ -23,7 +23,7 @@ from covey.core.numbers.tree import Tree, tree_measure
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body
 from covey.core.tables.counts import part
-from covey.core.tables.crosstabs import range_counts
+from covey.core.tables.domain import range_counts
 from covey.core.tables.reals import (
     CODE_BITS,
     UNIT,

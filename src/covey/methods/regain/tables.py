@@ -18,16 +18,21 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, blas_threads
 from covey.core.fit.centres import Goal, fit_category_centres
-from covey.core.fit.ordered import NormalTables, Sharpened, rank_scores, restore_ranks, sharpened
 from covey.core.fit.shrinkage import denoise_histogram, grouped_bins, grouped_histogram
-from covey.core.fit.spectrum import Denoisers, noisy_spectrum
+from covey.core.fit.spectrum import (
+    Denoisers,
+    NormalTables,
+    Sharpened,
+    noisy_spectrum,
+    rank_scores,
+    restore_ranks,
+    sharpened,
+)
 from covey.core.noise.pairlaw import PairLaw
-from covey.core.numbers.cells import Cells, category_bins, cell_bins, make_cells
-from covey.core.numbers.grid import Attribute, Category, grids
+from covey.core.numbers.grid import Attribute, Category, Cells, category_bins, cell_bins, grids, make_cells
 from covey.core.numbers.tree import tree_measure
 from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.crosstabs import pair_matrix
-from covey.core.tables.domain import Domain, unmerge
+from covey.core.tables.domain import Domain, pair_matrix, unmerge
 from covey.core.tables.events import Histories
 from covey.core.tables.zeros import NO_BOXES, Boxes
 from covey.measure.measurement import NOTHING as UNMEASURED

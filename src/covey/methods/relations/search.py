@@ -22,7 +22,7 @@ from covey.core.relations.columns import Column, cells_of
 from covey.core.relations.formulas import CLOSE, HALF, Broken, Candidate, proposals
 from covey.core.relations.literals import EQUIVALENT, IMPLIES, THRESHOLD, Analogies, Function, State, Tabled, tabled
 from covey.core.tables.counts import Counts, part
-from covey.core.tables.crosstabs import PairTables
+from covey.core.tables.domain import PairTables
 from covey.engines.rows import Mapped, Rows
 from covey.methods.model import entries
 from covey.privacy.budget import RELATIONS, Budget
