@@ -255,18 +255,21 @@ class Work:
     # The order.
 
     def choose(self, order: Order) -> None:
-        """Another order, as far as the tables that lie here now take it."""
+        """Another order."""
         with self.lock:
             self.require_idle()
-            self.order = self.taken_of(order)
+            self.order = order
             self.changed()
 
     def taken_of(self, order: Order) -> Order:
-        """An order without what these tables do not take."""
+        """An order without what the tables that lie here now do not take, and without columns that are left out."""
+        kept = {column.called for column in self.kept}
         if isinstance(order, AnonymousOrder):
-            return PRIVATE if "group_size" in self.not_taken else order
-        plain: dict[str, Any] = {field.name: field.default for field in fields(order) if field.name in self.not_taken}
-        return replace(order, **plain)
+            sensitive = tuple(name for name in order.sensitive if name in kept)
+            return PRIVATE if "group_size" in self.not_taken else replace(order, sensitive=sensitive)
+        own: dict[str, Any] = {field.name: field.default for field in fields(order) if field.name in self.not_taken}
+        own["important"] = tuple(group for group in order.important if kept.issuperset(group))
+        return replace(order, **own, target=order.target if order.target in kept else None)
 
     def unit(self, order: PrivateOrder) -> Unit:
         """How many rows of a person the promise covers."""
@@ -305,24 +308,15 @@ class Work:
         return {} if self.link else dict(self.predict(self.order).stages)
 
     def placed_order(self, schema: Path, out: Path, table: Path | None = None) -> Order:
-        """The order of a table beside its schema, or of a package that names several; columns left out are not in it."""
-        own = self.focus_kept(self.order) | {"out": out}
-        own |= {"table": schema} if self.link else {"table": table or self.table.path, "schema": schema}
-        return replace(self.order, **own)
-
-    def focus_kept(self, order: Order) -> dict[str, Any]:
-        """What an order says of single columns, as far as they are kept."""
-        kept = {column.called for column in self.kept}
-        if isinstance(order, AnonymousOrder):
-            return {"sensitive": tuple(name for name in order.sensitive if name in kept)}
-        important = tuple(group for group in order.important if kept.issuperset(group))
-        return {"important": important, "target": order.target if order.target in kept else None}
+        """The order of a table beside its schema, or of a package that names several."""
+        own: dict[str, Any] = {"table": table or self.table.path, "schema": schema}
+        return replace(self.order, out=out, **{"table": schema} if self.link else own)
 
     # Steps.
 
     def changed(self) -> None:
         """A review made before this no longer says what would happen; what was said is written down."""
-        self.review = None
+        self.review, self.order = None, self.taken_of(self.order)
         if self.words is None:
             save(self)
 

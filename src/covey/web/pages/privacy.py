@@ -205,8 +205,7 @@ def check_order(workspace: Workspace, work: Work, order: Order) -> None:
             raise ParameterError(f"the group size must not exceed the number of rows, {rows}.")
         AnonymousSynthesizer(order.group_size, schema=work.described().unit.schema)
         return
-    order = replace(order, **work.focus_kept(order), out=workspace.out)
-    synth = synthesizer(order, public_description(work.described(), order))
+    synth = synthesizer(replace(order, out=workspace.out), public_description(work.described(), order))
     synth.check(rows)
     epsilon, delta = exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
     if epsilon > LARGE_EPSILON and not order.confirm_large_epsilon:
