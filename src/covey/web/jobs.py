@@ -26,7 +26,7 @@ from covey.privacy.ledger import Ledger
 from covey.progress import listening
 from covey.release.places import SUMS
 from covey.web.folders import hold, private_file
-from covey.workflow import CHARGE_STAYS, STAGES, AnonymousOrder, Released, anonymize, from_words, release, resume
+from covey.workflow import CHARGE_STAYS, STAGES, AnonymousOrder, anonymize, from_words, release, resume
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 TRUSTED = 0.15  # of the work, after which the machine's own pace counts and the expected one does not
@@ -248,24 +248,19 @@ class Reporter:
             self.say(share=round(done, 3))
 
 
-def carry_out(words: dict[str, Any], reporter: Reporter) -> Released:
-    """The same path as the command line's."""
-    if "resume" in words:
-        return resume(Path(words["resume"]))
-    order = from_words(words)
-    if isinstance(order, AnonymousOrder):
-        return anonymize(order, reporter.stage)
-    return release(order, reporter.stage, reporter.decide)
-
-
 def main(place: str) -> None:
-    """Read the order and do it. Every end is told in words; none shows a traceback."""
+    """Read the order and do it, on the same path as the command line. Every end is told in words; none shows a traceback."""
     job = json.loads(Path(place).read_text(encoding="utf-8"))
     reporter = Reporter(Path(job["gate"]))
     with warnings.catch_warnings(record=True) as caught, listening(reporter.share):
         warnings.simplefilter("always", CoveyWarning)
         try:
-            done = carry_out(job["order"], reporter)
+            if "resume" in job["order"]:
+                done = resume(Path(job["order"]["resume"]))
+            elif isinstance(order := from_words(job["order"]), AnonymousOrder):
+                done = anonymize(order, reporter.stage)
+            else:
+                done = release(order, reporter.stage, reporter.decide)
         except CoveyError as error:
             reporter.say(error=str(error))
         except OSError as error:

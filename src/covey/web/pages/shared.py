@@ -17,18 +17,7 @@ from covey.web.security import REPORT_POLICY, Form, Refused, checked_form, megab
 from covey.web.work import Work
 from covey.web.workspace import Workspace
 
-STEPS = ("table", "columns", "rules", "privacy", "review", "release", "bundle")
-
-KINDS = {
-    "boolean": "Yes or no",
-    "string": "Categories",
-    "integer": "Whole number",
-    "number": "Number",
-    "date": "Date",
-    "datetime": "Date and time",
-    "time": "Time of day",
-}
-templates.env.globals.update(version=__version__, STEPS=STEPS, KINDS=KINDS)
+templates.env.globals["version"] = __version__
 
 
 def sentence(words: str) -> str:

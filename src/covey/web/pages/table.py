@@ -16,14 +16,13 @@ from covey.web.work import Work
 from covey.web.workspace import Workspace
 
 MARKS = {"point": ".", "comma": ",", "space": " ", "apostrophe": "'", "none": ""}
-ENCODINGS = ("utf-8", "utf-16", "latin-1", "cp1252")  # those that spreadsheets write
 
 router = APIRouter()
 
 
 def table_page_with(request: Request, workspace: Workspace, work: Work, error: CoveyError | None = None) -> Response:
     """The first step."""
-    values = {"encodings": ENCODINGS, "decimals": DECIMALS, "marks": tuple(MARKS), "limit": workspace.upload_limit}
+    values = {"decimals": DECIMALS, "marks": tuple(MARKS), "limit": workspace.upload_limit}
     aftermath = workspace.aftermath(work)
     return page(request, "table.html", error, work=work, step="table", aftermath=aftermath, **values)
 
