@@ -211,7 +211,7 @@ def test_a_cap_once_set_is_final(ledger):
     ledger.open_dataset("patients", Fraction(1))
     assert ledger.path.read_bytes() == before
     for budget in ((Fraction(2),), (Fraction(1, 2),), (Fraction(1), Fraction(0))):
-        with pytest.raises(LedgerError, match="a cap once set is final"):
+        with pytest.raises(LedgerError, match="with a budget of ε = 1, δ = 1e-6; that is final"):
             ledger.open_dataset("patients", *budget)
     assert len(ledger.history("patients")) == 1
 

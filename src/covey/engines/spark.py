@@ -109,9 +109,7 @@ class SparkPersonRows(SparkRows):
         self, frame: Any, encode: Encode, p: int, missing: Sequence[str], ahead: Sequence[Callable[[Array], Any]] = ()
     ) -> None:
         with spark_errors():
-            persons = _rows_of_persons(_with_names(frame, missing))
-            weighed = _with_weights(_with_names(frame, missing), persons)
-            self.n, self._remainder = _totals(persons)
+            weighed, self.n, self._remainder = _by_person(frame, missing)
         if not self.n:
             raise InputError(NO_PERSON)
         super().__init__(weighed, encode, p, ahead)
@@ -297,11 +295,11 @@ def spark_errors() -> Iterator[None]:
         raise InputError(f"Spark could not read the table: {told.strip()}") from error
 
 
-# Persons, in Spark's own words.
+def _by_person(frame: Any, missing: Sequence[str]) -> tuple[Any, int, int]:
+    """The needed columns and, last, what each row weighs; how many persons there are, and what rounding leaves of all weights.
 
-
-def _with_names(frame: Any, missing: Sequence[str]) -> Any:
-    """The frame with its last column as the name of a person, null for nobody (the rule of `table.columns.named`)."""
+    The last column of the frame names persons, by the rule of the table's own reader; null is nobody.
+    """
     from pyspark.sql import functions as F
 
     *others, last = frame.columns
@@ -309,30 +307,11 @@ def _with_names(frame: Any, missing: Sequence[str]) -> Any:
     bare = F.regexp_replace(word, SPACE, "")
     absent = list(missing) or [""]
     nobody = word.contains("\0") | word.isin(absent) | bare.isin(absent) | F.lower(bare).isin(list(NOBODY))
-    return frame.select(*others, F.when(~nobody, bare).alias("person"))
-
-
-def _rows_of_persons(frame: Any) -> Any:
-    """Persons, how many rows each has, and what each of them weighs."""
-    from pyspark.sql import functions as F
-
-    counted = frame.where(F.col("person").isNotNull()).groupBy("person").agg(F.count(F.lit(1)).alias("rows"))
-    return counted.withColumn("weight", F.floor(F.lit(WEIGHT_STEPS) / F.col("rows")).cast("bigint"))
-
-
-def _with_weights(frame: Any, persons: Any) -> Any:
-    """The needed columns and, last, what each row weighs."""
-    from pyspark.sql import functions as F
-
-    others = frame.columns[:-1]
-    joined = frame.join(persons.select("person", "weight"), "person", "left")
-    return joined.select(*others, F.coalesce(F.col("weight"), F.lit(0)).cast("bigint").alias("weight"))
-
-
-def _totals(persons: Any) -> tuple[int, int]:
-    """The number of persons, and what rounding leaves of all weights."""
-    from pyspark.sql import functions as F
-
+    named = frame.select(*others, F.when(~nobody, bare).alias("person"))
+    persons = named.where(F.col("person").isNotNull()).groupBy("person").agg(F.count(F.lit(1)).alias("rows"))
+    persons = persons.withColumn("weight", F.floor(F.lit(WEIGHT_STEPS) / F.col("rows")).cast("bigint"))
     left = F.sum(F.lit(WEIGHT_STEPS) - F.col("rows") * F.col("weight"))
     (found,) = persons.agg(F.count(F.lit(1)).alias("persons"), left.alias("remainder")).collect()
-    return int(found.persons), int(found.remainder or 0)
+    joined = named.join(persons.select("person", "weight"), "person", "left")
+    weighed = joined.select(*others, F.coalesce(F.col("weight"), F.lit(0)).cast("bigint").alias("weight"))
+    return weighed, int(found.persons), int(found.remainder or 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -98,20 +98,13 @@ class Measurement:
 
 def joined(parts: Sequence[Measurement]) -> Measurement:
     """Measurements of the same kind, one after the other, as one."""
-    first = parts[0].query
     sets = [s for m in parts for s in m.query.sets]
     whole = Every(len(sets), 1)
-    query = Query(
-        whole if sets == list(whole) else sets,
-        {a: factor for m in parts for a, factor in m.query.factors.items()},
-        first.view,
-        first.of,
-        first.cut,
-        first.total,
-    )
+    factors = {a: factor for m in parts for a, factor in m.query.factors.items()}
+    query = replace(parts[0].query, sets=whole if sets == list(whole) else sets, factors=factors)
     sds = np.concatenate([np.broadcast_to(m.sd, m.values.shape) for m in parts])
     values = np.concatenate([np.asarray(m.values, dtype=np.float64) for m in parts])
-    return Measurement(query, values, sds, parts[0].law, parts[0].per, parts[0].purpose)
+    return replace(parts[0], query=query, values=values, sd=sds)
 
 
 def joined_by_law(parts: Sequence[Measurement]) -> list[Measurement]:

@@ -43,11 +43,6 @@ class Factor:
         """Every code by itself."""
         return cls(np.arange(size + 1), np.arange(size), reference)
 
-    @classmethod
-    def flag(cls, share: float = 0.0) -> Factor:
-        """A flag whose reference has such a share of ones: coded as x − share."""
-        return cls.plain(2, np.array([1 - share, share]))
-
     @cached_property
     def size(self) -> int:
         """How many bins there are."""
@@ -196,8 +191,8 @@ class Query:
 
     @classmethod
     def products(cls, degree: int, middle: Floats, cut: bool = False) -> Query:
-        """Mean products of every so many flags, each coded as x less a share of ones."""
-        factors = {a: Factor.flag(float(c)) for a, c in enumerate(middle)}
+        """Mean products of every so many flags, each coded as x less a share of ones, its reference."""
+        factors = {a: Factor.plain(2, np.array([1 - c, c])) for a, c in enumerate(np.asarray(middle, dtype=float))}
         return cls(Every(len(middle), degree), factors, "product", cut=cut)
 
     @classmethod

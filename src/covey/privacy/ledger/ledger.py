@@ -90,22 +90,18 @@ class Ledger(LedgerFile):
                 way = composition or (FIRST if cap.atto_delta else "sum")
                 amounts = {"nano_epsilon": cap.nano_epsilon, "atto_delta": cap.atto_delta}
                 books.append("open", name, **amounts, composition=way, neighbours=neighbours)
-            elif known.budget != cap:
-                raise LedgerError(
-                    f"The dataset {name!r} is open with a budget of {known.budget}; a cap once set is final, so it cannot "
-                    f"become {cap}. Use it as it is."
-                )
-            elif known.neighbours != neighbours:
-                raise LedgerError(
-                    f"The dataset {name!r} is open with a cap for {known.neighbours} neighbours; that is final, so it cannot "
-                    f"become one for {neighbours}. Use it as it is."
-                )
-            elif composition not in (None, known.composition):
-                counted = known.composition or "as its first charge decides"
-                raise LedgerError(
-                    f"The dataset {name!r} is open and counted {counted}; that is final, so it cannot become {composition}. "
-                    "Use it as it is."
-                )
+                return
+            counted = known.composition or "as its first charge decides"
+            for what, now, asked in (
+                ("a budget of", known.budget, cap),
+                ("neighbours", known.neighbours, neighbours),
+                ("charges counted", counted, composition or counted),
+            ):
+                if now != asked:
+                    raise LedgerError(
+                        f"The dataset {name!r} is open with {what} {now}; that is final, so it cannot become {asked}. "
+                        "Use it as it is."
+                    )
 
     def check(
         self,
