@@ -60,7 +60,7 @@ def test_a_release_keeps_shares_quantiles_and_ties(delta):
     ranks = [np.corrcoef(*np.argsort(np.argsort(t[t[:, 0] > 1, :2], axis=0), axis=0).T)[0, 1] for t in (true, rows)]
     assert ranks[0] > 0.8
     assert abs(ranks[0] - ranks[1]) < 0.08
-    assert found.law.distances(true).functions <= found.certificate.misplaced.bound
+    assert found.law.distances(true).numbers <= found.certificate.misplaced.bound
     assert "below any value of a number" in found.certificate.sentence
     facts = certificate_facts(found.certificate)
     assert (
