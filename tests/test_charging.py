@@ -264,7 +264,7 @@ def test_a_part_that_cannot_be_drawn_says_so_in_its_place(kinds, tmp_path, monke
     def no(*_):
         raise ZeroDivisionError("a value")
 
-    monkeypatch.setattr(pictures.charts, "histogram", no)
+    monkeypatch.setattr(pictures, "_inhabited", no)
     monkeypatch.setattr(report, "accuracy", no)
     folder = bundles.write_bundle(kinds["private"], tmp_path / "bundle")
     assert verify_bundle(folder).finished

@@ -26,7 +26,7 @@ from covey.privacy.certificate import of_hundred
 from covey.privacy.gate import Gate
 from covey.release import pictures
 from covey.release.bundle import write_bundle
-from covey.release.charts import certificate_chart, number, percent, ticks, up
+from covey.release.charts import number, percent, ticks, up
 from covey.release.contents import NOTHING_SAID, About, AnonymousRelease
 from covey.release.page import style_sheet, templates
 from covey.release.report import guess, report_html
@@ -392,7 +392,7 @@ def test_ranking_puts_large_categories_first_and_holes_last():
 
 
 def test_the_certificate_picture_rounds_bounds_up_as_its_table_does():
-    drawn = str(certificate_chart({1: 0.01391}, {1: 0.01}, {1: 0.02012}, categorical=True))
+    drawn = templates().globals["draw"].certificate({1: 0.01391}, {1: 0.01}, {1: 0.02012}, categorical=True)
     assert "95% bound for the centres: 0.0140" in drawn
     assert "drawing these rows adds 0.00621" in drawn
     assert "≤ 0.0202" in drawn

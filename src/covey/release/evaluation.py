@@ -20,7 +20,6 @@ from covey.errors import ArgumentError, InputError, MissingExtraError
 from covey.html import shorten
 from covey.methods.regain.predict import small_groups
 from covey.privacy.unit import ALL_ROWS
-from covey.release import charts
 from covey.release.changed import Changes
 from covey.release.charts import percent
 from covey.release.contradictions import contradictions
@@ -417,7 +416,7 @@ def _one_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, 
         else:
             bins = len(column.labels) - column.has_missing
             missing = [float(x) for x in both[:, -1]] if column.has_missing and both[:, -1].any() else None
-            histogram = charts.histogram(column.name, column.labels[:bins], list(both[:, :bins]), missing, KINDS)
+            histogram = (column.labels[:bins], list(both[:, :bins]), missing, KINDS)
             shown = [(label, *map(percent, map(float, own))) for label, *own in zip(column.labels, *both, strict=True)]
         cards.append((column, errors[j], changed.get(column.name, 0), histogram, shown))
     return section("one", "Column by column", "one_way.html", cards=cards, width=len(columns))

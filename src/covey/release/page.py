@@ -41,12 +41,13 @@ def templates() -> Any:
         keep_trailing_newline=True,
         extensions=["jinja2.ext.do"],
     )
-    found.filters |= {"word": charts.word, "quoted": "`{}`".format}
+    found.filters |= {"quoted": "`{}`".format, "tenths": charts.tenths, "word": charts.word}
     found.globals |= {name: getattr(charts, name) for name in ("number", "percent", "side", "span", "up")}
     found.globals |= {"breakable": breakable, "charts": charts, "count": "{:,}".format, "of_hundred": of_hundred}
     found.globals |= {"shorten": shorten, "shown": shown, "style_sheet": style_sheet}
     found.globals |= {"LARGE_EPSILON": LARGE_EPSILON, "NOT_PRIVATE": NOT_PRIVATE, "SEEDED_MARK": SEEDED_MARK}
     found.globals["ui"] = found.get_template("macros.html").module
+    found.globals["draw"] = found.get_template("charts.html").module
     return found
 
 

@@ -106,7 +106,7 @@ def _column_card(column: Column, shares: Floats, ends: Ends | None, even: Array 
         drawn = None if drawn is None else (drawn[0][near], drawn[1][near])
         even = None if even is None else even[:bins][near]
         labels, seen = column.labels[:bins][near], [shares[:bins][near]]
-        histogram = charts.histogram(column.name, labels, seen, missing, ("share",), drawn, even)
+        histogram = (labels, seen, missing, ("share",), drawn, even)
         for k, (label, v) in enumerate(zip(column.labels, shares, strict=True)):
             if label != MISSING or v > 0:
                 rows.append([label, percent(float(v)), *([] if ends is None else [span(ends[0][k], ends[1][k])])])
@@ -156,8 +156,15 @@ def pair_map(
         listed = _measured(names, known)
         tables = [_pair_table(bands, fine, names, pair) for pair in linked]
     key, heading = (f"pairs-{of}", f"What goes together: {of}") if of else ("pairs", "What goes together")
-    picture = charts.heat_map(names, values, "Associations in the synthetic data", "Cramér’s V", lost, linked)
-    given = {"picture": picture, "names": names, "width": len(columns), "some": len(some), "rows": rows, "kinds": kinds}
+    given = {
+        "values": values,
+        "lost": lost,
+        "names": names,
+        "width": len(columns),
+        "some": len(some),
+        "rows": rows,
+        "kinds": kinds,
+    }
     given |= {"banded": bands is not None, "listed": listed, "linked": linked, "tables": tables}
     return section(key, heading, "pairs.html", **given)
 
