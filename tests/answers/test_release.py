@@ -204,7 +204,7 @@ def test_a_category_can_be_an_outcome():
     release = categories(TABLE, X)
     right = least_squares(X[:, 0] == 1, X[:, 3])
     assert [a.value for a in release.regress("ward=medicine ~ old", **EXACT)] == pytest.approx(right)
-    odds = release.regress("ward=medicine ~ old", "logistic", **EXACT)
+    odds = release.logistic("ward=medicine ~ old", **EXACT)
     assert [a.value for a in odds] == pytest.approx(list(logistic(X[:, 0] == 1, X[:, 3])), abs=0.02)
     with pytest.raises(ParameterError, match="Write one of its categories: ward="):
         release.regress("ward ~ old", "logistic")
@@ -293,6 +293,13 @@ def test_cut_rows_leave_single_columns_only():
         (lambda r: r.share({"sex": "f"}, about="world"), "'population' or 'table'"),
         (lambda r: r.sample(0), "whole number"),
         (lambda r: r.sample(3, library="excel"), "polars, pandas, arrow"),
+        (lambda r: r.mean("age").frame("excel"), "library must be one of polars, pandas, arrow"),
+        (lambda r: r.quantile("age", [0.1, 0.5]), "q must be one number between 0 and 1"),
+        (lambda r: r.sample(5, where="age>2000"), "conditions are given as"),
+        (lambda r: r.mean("age", where="age>2000"), "conditions are given as .*, got 'age>2000'"),
+        (lambda r: r.mean("age", confidence="high"), "confidence must lie between 0 and 1, got 'high'"),
+        (lambda r: r.logistic(7), "a formula looks like"),
+        (lambda r: r.interval("age"), "function must take a frame"),
     ],
 )
 def test_wrong_questions_say_what_is_wrong(ask, words):
