@@ -238,7 +238,10 @@ class DatabaseTable:
             if self.origin == "postgresql":
                 fields = cursor.adbc_execute_schema(sql)
                 return [(f.name, (f.metadata or {}).get(b"POSTGRESQL:type", b"").decode()) for f in fields]
-            self._refuse_several()
+            # SQLite would run the first of several statements and drop the others without a word.
+            ends = [at + 1 for at, letter in enumerate(sql) if letter == ";"]
+            if any(sqlite3.complete_statement(sql[:end]) for end in ends):
+                raise InputError("the query holds more than one statement. Give one SELECT.")
             cursor.execute(f"{sql} LIMIT 0")
             with cursor.fetch_record_batch() as batches:
                 names = list(batches.schema.names)
@@ -247,12 +250,6 @@ class DatabaseTable:
         if self._database.query is not None and len(set(bare)) < len(bare):
             raise InputError("the query gives two columns of the same name. Rename one: … AS other.")
         return [(name, "") for name in names]
-
-    def _refuse_several(self) -> None:
-        """SQLite would run the first of several statements and drop the others without a word."""
-        sql = self._database.relation
-        if any(sqlite3.complete_statement(sql[: at + 1]) for at, letter in enumerate(sql) if letter == ";"):
-            raise InputError("the query holds more than one statement. Give one SELECT.")
 
     def _written(self, name: str, stored: str, wanted: str | None) -> str:
         """A column in the SELECT list."""

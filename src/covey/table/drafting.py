@@ -35,8 +35,8 @@ from covey.table.column_drafts import (
 from covey.table.columns import SizeBudget, Table, spelled
 from covey.table.csvfile import TextFile
 from covey.table.dialects import SEPARATORS, Dialect
-from covey.table.fields import ORDERED_TYPES, Field, Follows
-from covey.table.links import find_links
+from covey.table.fields import Field, Follows
+from covey.table.links import find_links, is_fine
 from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
 from covey.table.workbook import SUFFIXES, first_rows
 
@@ -192,7 +192,7 @@ def propose_links(fields: Sequence[Field], columns: Sequence[Series], missing: t
     values = {
         field.name: _values(field, column.head(LOOKED_AT), missing)
         for field, column in zip(fields, columns, strict=True)
-        if _has_limits(field)
+        if is_fine(field) and field.type != "time"
     }
     if len(values) > SEARCHED_COLUMNS:
         return {}
@@ -202,20 +202,10 @@ def propose_links(fields: Sequence[Field], columns: Sequence[Series], missing: t
         near = {base: gap for base in values if (gap := _gap(values[base], values[end])) is not None}
         for base in sorted(near, key=lambda name: near[name]):
             proposed = found | {end: Follows(base)}
-            if _alike(own[base], own[end]) and _holds(own, proposed):
+            if _holds(own, proposed):
                 found = proposed
                 break
     return found
-
-
-def _has_limits(field: Field) -> bool:
-    limits = field.minimum is not None and field.maximum is not None
-    return field.type in ORDERED_TYPES and field.type != "time" and limits and field.bins is None
-
-
-def _alike(base: Field, end: Field) -> bool:
-    numbers = ("integer", "number")
-    return base.type == end.type or (base.type in numbers and end.type in numbers)
 
 
 def _values(field: Field, column: Series, missing: tuple[str, ...]) -> Floats:
@@ -247,7 +237,7 @@ def with_links_that_hold(fields: Sequence[Field]) -> tuple[Field, ...]:
 
 
 def _holds(fields: dict[str, Field], follows: dict[str, Follows]) -> bool:
-    """Whether a schema with these links is possible: no circles, and bounds that allow them."""
+    """Whether a schema with these links is possible: no circles, and types and bounds that allow them."""
     linked = {name: replace(field, follows=follows.get(name)) for name, field in fields.items()}
     try:
         find_links(linked, ())

@@ -95,11 +95,6 @@ def read_flags(data: Mapping[str, Any], name: Any) -> tuple[str, str]:
     return false[0], true[0]
 
 
-def flag_words(flags: tuple[str, str]) -> dict[str, Any]:
-    """The same for a schema's file, where they are not the usual ones."""
-    return {} if flags == FALSE_TRUE else {"falseValues": [flags[0]], "trueValues": [flags[1]]}
-
-
 def is_label(text: str) -> bool:
     """Whether a category survives being written to a file and read again."""
     if not text or text != text.strip() or "\0" in text or "\r" in text:
@@ -498,7 +493,9 @@ class Field:
             "warning": self.warning,
             "confirmed": self.confirmed if draft or not self.confirmed else None,
         }
-        words = self.spelling.to_field() | (flag_words(self.flags) if self.type == "boolean" else {})
+        words: dict[str, Any] = dict(self.spelling.to_field())
+        if self.flags != FALSE_TRUE:
+            words |= {"falseValues": [self.flags[0]], "trueValues": [self.flags[1]]}
         out: dict[str, Any] = {"name": self.name, "type": self.type, **words, **self.notes}
         if given := {k: v for k, v in limits.items() if v is not None}:
             out["constraints"] = given

@@ -40,7 +40,7 @@ def find_links(fields: Mapping[str, Field], rules: Sequence[Rule]) -> dict[str, 
         if field.follows is not None:
             links[field.name] = _declared(fields, field, field.follows)
     for field in fields.values():
-        if field.expected is not None and field.expected.expression and _is_fine(field):
+        if field.expected is not None and field.expected.expression and is_fine(field):
             wide = field.axis.high - field.axis.low
             difference = Difference(-wide, wide, field.axis.low, field.axis.high)
             links[field.name] = Link(field.expected.expression, 1, difference, expected=True)
@@ -49,7 +49,7 @@ def find_links(fields: Mapping[str, Field], rules: Sequence[Rule]) -> dict[str, 
             raise fields[name].wrong("follows itself, by way of others", "Remove one of the links of the circle.")
     for left, right in (order for rule in rules for order in rule.orders):
         base, end = fields[left], fields[right]
-        if right in links or not (_is_fine(base) and _is_fine(end)) or right in _chain(links, left):
+        if right in links or not (is_fine(base) and is_fine(end)) or right in _chain(links, left):
             continue
         link = _widest(base, end)
         if link is not None:
@@ -86,7 +86,8 @@ def bases_first(fields: Sequence[Field], links: Mapping[str, Link], names: tuple
     return order
 
 
-def _is_fine(field: Field) -> bool:
+def is_fine(field: Field) -> bool:
+    """Whether it is a number, date or time that is measured at its own precision, between bounds."""
     open_ended = field.minimum is None or field.maximum is None
     return field.type in ORDERED_TYPES and field.bins is None and field.measured and not open_ended
 
@@ -101,7 +102,7 @@ def _declared(fields: Mapping[str, Field], end: Field, follows: Follows) -> Link
     if kinds.get(base.type, base.type) != kinds.get(end.type, end.type):
         raise end.wrong(f"has type {end.type} and follows {name!r} of type {base.type}", "Both need one type.")
     for field in (base, end):
-        if not _is_fine(field):
+        if not is_fine(field):
             raise field.wrong("takes part in a difference", "It must be a number, date or time without declared bins.")
     times = _times(base, end)
     if not times:

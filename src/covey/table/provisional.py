@@ -42,9 +42,9 @@ class LearnedColumn:
     def __init__(self, field: Field, missing_values: tuple[str, ...]) -> None:
         self.field = field
         self.missing_values = frozenset(missing_values)
-        self.is_text = field.type == "string"
+        self.is_text, self.is_number = field.type == "string", field.type in ("integer", "number")
         self.edges: Edges | tuple[int, ...] = ()
-        if field.type in ("integer", "number"):
+        if self.is_number:
             self.edges = number_edges(0 if field.type == "integer" else field.decimals)
         elif not self.is_text:
             self.edges = year_edges()
@@ -56,7 +56,7 @@ class LearnedColumn:
     @cached_property
     def _starts(self) -> Floats:
         """Edges in the unit of the parser, as floats: the number itself, days or seconds."""
-        if self.field.type in ("integer", "number"):
+        if self.is_number:
             return np.array([float(edge) for edge in self.edges])
         days = [float((datetime(int(year), 1, 1) - _EPOCH).days) for year in self.edges[:-1]]
         days.append(days[-1] + 366 * 7600)  # beyond the calendar's end
@@ -73,13 +73,14 @@ class LearnedColumn:
             words = tuple(sorted({label for label in labels if label is not None}))
             at = {label: self.bins + j for j, label in enumerate(words)}
             if not self.is_text:  # what looks like a number or a date and is none is spelled otherwise
-                counts = np.bincount(places, minlength=len(known))
-                log.unparseable += sum(int(c) for c, label in zip(counts, labels, strict=True) if self._odd(label))
+                counts, form = np.bincount(places, minlength=len(known)), _NUMBER if self.is_number else _DATE
+                odd = [label is not None and form.fullmatch(label) is not None for label in labels]
+                log.unparseable += int(counts[odd].sum())
             none = [0 if self.is_text and len(word.strip()) <= LONGEST else -1 for word in known.tolist()]
             found = [gone if label is None else at[label] for label, gone in zip(labels, none, strict=True)]
             codes[rest] = np.array(found, dtype=np.int64)[places]
         log.missing += int(np.count_nonzero(codes < int(self.is_text)))
-        if self.field.type in ("integer", "number") and series.dtype == optional("polars").String:
+        if self.is_number and series.dtype == optional("polars").String:
             log.grouped += int(series.str.contains(_GROUPED).sum())
         return codes, words
 
@@ -96,11 +97,6 @@ class LearnedColumn:
         places = np.searchsorted(self._starts, values[measured], side="right") - 1
         codes[measured] = np.clip(places, 0, self.bins - 1)
         return codes, ~there
-
-    def _odd(self, label: str | None) -> bool:
-        """Whether a word that is no value here would be one in another spelling."""
-        form = _NUMBER if self.field.type in ("integer", "number") else _DATE
-        return label is not None and form.fullmatch(label) is not None
 
     def _label(self, word: str) -> str | None:
         """The label that a word is, if it is one that can be learned."""
