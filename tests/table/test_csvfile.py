@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from covey.errors import InputError, ParameterError
 from covey.table import csvfile
 from covey.table.codec import Codec
-from covey.table.columns import SizeBudget
 from covey.table.csvfile import TextFile, last_record_end, record_end, scan
 from covey.table.dialects import Dialect
 from covey.table.sources import read_table
@@ -20,7 +19,7 @@ from tests.table.examples import SCHEMA, cells
 
 def text(path, data, block, skip_rows=0, encoding="utf-8"):
     path.write_bytes(data)
-    file = TextFile(path, encoding, skip_rows, SizeBudget(path, 10**6))
+    file = TextFile(path, encoding, skip_rows, 10**6)
     return b"".join(piece for piece, _ in file.pieces(block)), file.swapped
 
 

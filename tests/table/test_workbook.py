@@ -114,7 +114,7 @@ def test_broken_workbooks_are_refused(tmp_path):
 
 def test_a_workbook_that_unfolds_beyond_the_limit_is_refused_before_it_does(tmp_path, monkeypatch):
     path = workbook(tmp_path / "t.xlsx", [["age", "sex"], *[[1, "f"]] * 5000])
-    monkeypatch.setattr("covey.table.columns.SizeBudget.expansion", 2)
+    monkeypatch.setattr("covey.table.columns.EXPANSION", 2)
     monkeypatch.setattr("fastexcel.read_excel", lambda *_: pytest.fail("it was unfolded"))
     with pytest.raises(InputError, match="size_limit"):
         open_source(path, SCHEMA, size_limit=1000)

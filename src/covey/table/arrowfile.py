@@ -15,7 +15,7 @@ import numpy as np
 
 from covey.core.arrays import Array
 from covey.errors import InputError, optional
-from covey.table.columns import SizeBudget, Table, Words, bounded, match, part_rows, plain, plainly
+from covey.table.columns import Table, Words, bounded, check_size, match, part_rows, plain, plainly
 from covey.table.rules import Domain
 
 if TYPE_CHECKING:
@@ -30,13 +30,11 @@ class ArrowFile:
     Args:
         path: the file.
         schema: whose columns are needed; without one all are.
-        budget: refuses a file that unfolds to far more than it has.
+        size_limit: bytes that a small file may unfold to.
         groups: of a Parquet file, whatever its name, the row groups to read; without them the whole file, by all processors.
     """
 
-    def __init__(
-        self, path: Path, schema: Domain | None, budget: SizeBudget, groups: Sequence[int] | None = None
-    ) -> None:
+    def __init__(self, path: Path, schema: Domain | None, size_limit: int, groups: Sequence[int] | None = None) -> None:
         self.path, self.schema, self._groups = path, schema, groups
         named = path.suffix.lower() in (".parquet", ".pq")
         self.origin = "parquet" if named or groups is not None else "arrow"
@@ -45,7 +43,7 @@ class ArrowFile:
         with self._guard():
             names, cells = self._look()
             # Encodings repeat values without storing them, so the number of cells is bounded as well.
-            budget.check(16 * cells)
+            check_size(path, size_limit, 16 * cells)
             self._names = names
             self._places, self.ignored, self._twice = match(names, schema)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from polars import Series
 
 FIELD_LIMIT = 2**20  # bytes in one cell
+EXPANSION = 200  # times its size is what a file may unfold to, beyond the limit: more than tables pack to
 PART_ROWS = 1 << 17  # of a part in memory: columns of it fit the cache of a processor, and calls are few
 PART_CELLS = 1 << 25  # of a wide table, which has fewer rows then: some hundred MiB, several of which are read at once
 
@@ -72,22 +73,13 @@ def part_rows(columns: int) -> int:
     return min(PART_ROWS, max(1, PART_CELLS // max(1, columns)))
 
 
-class SizeBudget:
-    """Refuses what grows past a limit and far past the size of its file: a compression bomb."""
-
-    expansion = 200
-
-    def __init__(self, path: Path, limit: int) -> None:
-        self.path, self.limit = path, limit
-        self.bytes = path.stat().st_size
-
-    def check(self, size: int) -> None:
-        """Refuse a size beyond the limit, unless the file itself is large."""
-        if size > max(self.limit, self.expansion * self.bytes):
-            raise InputError(
-                f"{self.path} unfolds to more than {self.limit} bytes, the limit for a file of {self.bytes}. Unpack it, "
-                "or raise size_limit."
-            )
+def check_size(path: Path, limit: int, size: int) -> None:
+    """Refuse what grows past a limit and far past the size of its file: a compression bomb."""
+    own = path.stat().st_size
+    if size > max(limit, EXPANSION * own):
+        raise InputError(
+            f"{path} unfolds to more than {limit} bytes, the limit for a file of {own}. Unpack it, or raise size_limit."
+        )
 
 
 def guarded(label: str) -> str:

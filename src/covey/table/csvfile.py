@@ -20,7 +20,7 @@ from typing import IO, Any, cast
 import numpy as np
 
 from covey.errors import InputError, optional
-from covey.table.columns import SizeBudget, Table, bounded, match, plainly
+from covey.table.columns import Table, bounded, check_size, match, plainly
 from covey.table.dialects import PLAIN, SEPARATORS, Dialect, check_encoding
 from covey.table.rules import Domain
 
@@ -55,8 +55,8 @@ class TextFile:
     return alone (files of old Macintoshes), so does every line, and a line feed elsewhere is part of its cell.
     """
 
-    def __init__(self, path: Path, encoding: str, skip_rows: int, budget: SizeBudget) -> None:
-        self.path, self.skip_rows, self.budget = path, skip_rows, budget
+    def __init__(self, path: Path, encoding: str, skip_rows: int, size_limit: int) -> None:
+        self.path, self.skip_rows, self.size_limit = path, skip_rows, size_limit
         self.encoding, self._declared = check_encoding(encoding), encoding
         self.is_utf8 = self.encoding in ("utf-8", "utf-8-sig")
         self._mac: bool | None = None  # whether carriage returns end lines; the header tells
@@ -155,7 +155,7 @@ class TextFile:
                     raise InputError(f"{self.path} is empty.")
                 while data:
                     seen += len(data)
-                    self.budget.check(seen)
+                    check_size(self.path, self.size_limit, seen)
                     following = file.read(block)
                     yield data, not following
                     data = following
@@ -266,11 +266,11 @@ class CsvFile:
 
     origin = "csv"
 
-    def __init__(self, path: Path, schema: Domain | None, dialect: Dialect, budget: SizeBudget) -> None:
+    def __init__(self, path: Path, schema: Domain | None, dialect: Dialect, size_limit: int) -> None:
         dialect = dialect.over(PLAIN)
         self.path, self.schema = path, schema
         self.separator, self.line = dialect.separator or ",", 1 + (dialect.skip_rows or 0)
-        self.text = TextFile(path, dialect.encoding or "utf-8", dialect.skip_rows or 0, budget)
+        self.text = TextFile(path, dialect.encoding or "utf-8", dialect.skip_rows or 0, size_limit)
         first, _ = next(self._blocks(), (b"", 1))
         end = record_end(first, 0)
         self.names = self._names(first[: end - 1] if end >= 0 else first)

@@ -32,7 +32,7 @@ from covey.table.column_drafts import (
     number_values,
     present,
 )
-from covey.table.columns import SizeBudget, Table, spelled
+from covey.table.columns import Table, spelled
 from covey.table.csvfile import TextFile
 from covey.table.dialects import SEPARATORS, Dialect
 from covey.table.fields import Field, Follows
@@ -76,9 +76,9 @@ def sniff(path: Path, said: Dialect, size_limit: int) -> Dialect:
             return said
         rows = first_rows(path, said.sheet, PREAMBLE + LINES)
         return said.over(Dialect(skip_rows=_header_row([_filled(row) for row in rows])))
-    text = TextFile(path, said.encoding or "latin-1", 0, SizeBudget(path, size_limit))
+    text = TextFile(path, said.encoding or "latin-1", 0, size_limit)
     encoding = said.encoding or _encoding(path, text)
-    text = TextFile(path, encoding, said.skip_rows or 0, SizeBudget(path, size_limit))
+    text = TextFile(path, encoding, said.skip_rows or 0, size_limit)
     lines = _first_lines(text)
     announced = re.fullmatch(r"sep=([,;|\t])", lines[0].strip(" "), re.IGNORECASE) if lines else None
     start = 1 if announced and said.skip_rows is None else 0

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from covey.errors import InputError, ParameterError, optional
 from covey.table.arrowfile import ArrowFile
 from covey.table.columns import (
-    SizeBudget,
     Table,
     as_series,
     bounded,
@@ -88,12 +87,11 @@ def open_source(
         raise ParameterError("a database holds many tables: give covey.Database(url, table=…) or query=….")
     if isinstance(source, str | Path):
         path = existing(Path(source))
-        budget = SizeBudget(path, size_limit)
         if path.suffix.lower() in ARROW_SUFFIXES:
-            return ArrowFile(path, schema, budget)
+            return ArrowFile(path, schema, size_limit)
         if path.suffix.lower() in WORKBOOK_SUFFIXES:
-            return Workbook(path, schema, dialect, budget)
-        return CsvFile(path, schema, dialect, budget)
+            return Workbook(path, schema, dialect, size_limit)
+        return CsvFile(path, schema, dialect, size_limit)
     table = _choose_again(source, schema) if isinstance(source, Table) else _read_frame(source, schema)
     return FrameParts(bounded(table))
 

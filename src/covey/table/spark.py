@@ -18,7 +18,7 @@ from covey.errors import CHANGED, InputError, ParameterError, optional
 from covey.table.arrowfile import ArrowFile, arrow_column
 from covey.table.attributes import Labels
 from covey.table.codec import Codec, EncodeLog
-from covey.table.columns import SizeBudget, Table, bounded, made, match, plainly
+from covey.table.columns import Table, bounded, made, match, plainly
 from covey.table.provisional import Provisional
 from covey.table.rules import Domain
 from covey.table.schema import Schema
@@ -138,7 +138,7 @@ def _shared_out(files: Sequence[ArrowFile], rows: int) -> tuple[tuple[Piece, ...
 
 
 def _open(file: Path, schema: Domain, groups: Sequence[int]) -> ArrowFile:
-    return ArrowFile(file, schema, SizeBudget(existing(file), SIZE_LIMIT), groups)
+    return ArrowFile(existing(file), schema, SIZE_LIMIT, groups)
 
 
 def _passed_over(name: str) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import InputError, optional
-from covey.table.columns import SizeBudget, Table, bounded, match, part_rows, plainly
+from covey.table.columns import Table, bounded, check_size, match, part_rows, plainly
 from covey.table.dialects import Dialect
 from covey.table.rules import Domain
 
@@ -29,11 +29,11 @@ class Workbook:
 
     origin = "workbook"
 
-    def __init__(self, path: Path, schema: Domain | None, dialect: Dialect, budget: SizeBudget) -> None:
+    def __init__(self, path: Path, schema: Domain | None, dialect: Dialect, size_limit: int) -> None:
         self.schema = schema
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as packed:
-                budget.check(sum(part.file_size for part in packed.infolist()))
+                check_size(path, size_limit, sum(part.file_size for part in packed.infolist()))
         cells = _cells(path, dialect.sheet)
         header, names = dialect.skip_rows or 0, []
         if header < cells.height:
