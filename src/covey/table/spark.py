@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from covey.errors import CHANGED, InputError, ParameterError, optional
 from covey.table.arrowfile import ArrowFile, arrow_column
-from covey.table.attributes import Labels
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import Table, bounded, made, match, plainly
 from covey.table.provisional import Provisional
@@ -39,7 +38,6 @@ PERSONS = (
 )
 
 KIND = "spark"
-FEW_WORDS = 1 << 10  # distinct words of a column up to which each is decoded once
 
 
 @dataclass(frozen=True)
@@ -196,7 +194,7 @@ class BatchEncoder:
         """The codes of a batch, and the private log."""
         try:
             arrays = zip(self.codec.names, batch.columns, strict=True)
-            columns = {name: arrow_column(name, self._with_words(name, values)) for name, values in arrays}
+            columns = {name: arrow_column(name, values) for name, values in arrays}
             read = Table(columns, len(batch), KIND, ignored=self.ignored)
             table = plainly(bounded(read), self.codec.schema)
         except (ValueError, NotImplementedError, optional("polars").exceptions.PolarsError) as error:
@@ -204,20 +202,6 @@ class BatchEncoder:
                 raise
             raise InputError(f"a batch of the Spark frame cannot be read: {error}") from None
         return self.encode(table)
-
-    def _with_words(self, name: str, values: Any) -> Any:
-        """Spark spells out every cell of text. Where there are few words, a column is turned into places in a list of them."""
-        pa = optional("pyarrow")
-        if not pa.types.is_string(values.type):
-            return values
-        attribute = self.codec.attributes.get(name)
-        if isinstance(attribute, Labels):
-            labels = pa.array(list(attribute.words), pa.string())
-            places = optional("pyarrow.compute").index_in(values, value_set=labels)
-            if places.null_count == values.null_count:
-                return pa.DictionaryArray.from_arrays(places, labels)
-        found = values.dictionary_encode()
-        return found if len(found.dictionary) <= FEW_WORDS else values
 
 
 def _arrow_schema(schema: Schema) -> Any:
