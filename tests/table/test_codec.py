@@ -174,12 +174,12 @@ def test_a_missing_column_is_an_input_error_and_others_are_ignored():
     assert log.ignored == ("z",)
 
 
-def test_blocks_give_the_same_codes_and_counts(monkeypatch):
+def test_parts_give_the_same_codes_and_counts(monkeypatch):
     codec = Codec(Schema.from_dict(PEOPLE))
     columns = codec.decode(some_codes(codec, 100, 4), rng())
     columns["job"], columns["age"] = ["nurse", "pope", None, " cook "] * 25, ["5", "x", "", "999"] * 25
     codes, log = codec.encode(columns)
-    monkeypatch.setattr("covey.table.codec._BLOCK", 7)
+    monkeypatch.setattr("covey.table.columns.PART_ROWS", 7)
     again, counted = codec.encode(columns)
     assert np.array_equal(codes, again)
     assert log == counted

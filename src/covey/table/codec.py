@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["MISSING", "Codec", "Coding", "ColumnLog", "EncodeLog", "Grid", "Labels"]
 
 Coding = Literal["bins", "cells", "numbers"]
-_BLOCK = 2**16
 
 _SECONDS = {"date": 86400.0}  # of a cell of dates; other times count in seconds
 
@@ -202,9 +201,8 @@ class Codec:
                     out[:, j] = codes
                     continue
                 column = cell_by_cell(column)
-            for start in range(0, table.rows, _BLOCK):  # blocks stay in the processor's cache
-                read = attribute.read(column.slice(start, _BLOCK), seen)
-                out[start : start + _BLOCK, j] = read if cells else attribute.codes(read)
+            read = attribute.read(column, seen)
+            out[:, j] = read if cells else attribute.codes(read)
         if coding == "cells" and self.schema.rules:
             log.broken.update(self.breaks(out))
         return (self.numbers(out) if fine else out), log
