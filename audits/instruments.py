@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
 
 import covey.core.noise.integers
 import covey.privacy.gate
-from covey.core.noise.matrix import simulated_matrix, simulated_signs
+from covey.core.noise.matrix import simulated_matrix
 from covey.privacy.gate import Exact
 
 POOL = 1 << 16
@@ -134,7 +135,7 @@ class QuickMatrix:
 class QuickSigns(QuickMatrix):
     """The same for noise of signs (tests/core/noise/test_signs.py)."""
 
-    simulate = staticmethod(simulated_signs)
+    simulate = staticmethod(partial(simulated_matrix, signs=True))
 
 
 @contextmanager

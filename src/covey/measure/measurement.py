@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from covey.core.arrays import Array, Floats
-from covey.core.noise.matrix import pair_deviation, simulated_signs
+from covey.core.noise.matrix import pair_deviation, simulated_matrix
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.tables.domain import Domain
 from covey.measure.query import Columns, Every, Query
@@ -89,7 +89,9 @@ class Measurement:
         p, sd = len(self.query.factors), float(self.sd) / self.per
         if self.query.view == "product":
             if self.law in ("signs", "matrix") and p <= NORMAL:
-                return np.asarray(sd * simulated_signs(1 / pair_deviation(p), p + 1, public)[:count, :count])
+                return np.asarray(
+                    sd * simulated_matrix(1 / pair_deviation(p), p + 1, public, signs=True)[:count, :count]
+                )
             return np.asarray(sd * public.standard_normal((count, count)))
         sizes = tuple(self.query.factors[a].size for a in range(count))
         law = PairLaw(self.law, Domain(sizes, (False,) * count), 1)  # type: ignore[arg-type]

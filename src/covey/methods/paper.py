@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from math import ceil, isfinite, log, sqrt
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -34,7 +34,7 @@ from covey.core.paper.subspace import (
     quantise_directions,
     slack,
 )
-from covey.core.tables.counts import Counts, integer_scores, integer_squares, joined, moments_of
+from covey.core.tables.counts import Counts, integer_scores, integer_squares, joined, moments
 from covey.core.tables.distance import covariance_loss
 from covey.errors import ParameterError, whole_number
 from covey.methods.records import Records
@@ -62,7 +62,7 @@ def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
     rows = records.rows
     k = rows.n // group_size
     t, alpha = anonymous_parameters(k, rows.p)
-    S = moments_of(rows.batches()).second / (rows.n * records.radius**2)
+    S = reduce(add, map(moments, rows.batches())).second / (rows.n * records.radius**2)
     P = quantise_directions(principal_directions(S, t))
     covering = LatticeCovering(t, alpha)
     F = np.concatenate([covering.assign(scores(batch, P, records.radius)) for batch in rows.batches()])

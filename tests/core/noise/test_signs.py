@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from covey.core.noise import matrix as module
-from covey.core.noise.matrix import MatrixNoise, SignFactor, SignNoise, pair_deviation, simulated_signs
+from covey.core.noise.matrix import MatrixNoise, SignFactor, SignNoise, pair_deviation, simulated_matrix
 from covey.core.noise.normals import STANDARD, Digits
 from covey.errors import ParameterError
 from tests.audit import epsilon_lower_bound
@@ -150,7 +150,7 @@ def p_values(drawn, p, scale):
 
 def simulated(p, scale, count, seed=2):
     g = np.random.default_rng(seed)
-    return np.array([simulated_signs(scale, p + 1, g) for _ in range(count)])
+    return np.array([simulated_matrix(scale, p + 1, g, signs=True) for _ in range(count)])
 
 
 def test_the_law_is_that_of_its_cone_and_other_degrees_of_freedom_are_rejected(monkeypatch):

@@ -42,13 +42,6 @@ def degrees(q: int) -> Integers:
     return q + 1 - np.arange(q)
 
 
-def simulated_factor(q: int, generator: np.random.Generator) -> Floats:
-    """A draw of L in floating point: for post-processing that wants to know what noise looks like, never for noise."""
-    L = np.tril(generator.standard_normal((q, q)), -1)
-    L[np.diag_indices(q)] = np.sqrt(generator.chisquare(degrees(q)))
-    return np.asarray(L)
-
-
 class Factor:
     """L with digits on demand: `value` holds each entry up to an error below `cut` (off the diagonal) or `slip` (on it)."""
 
@@ -188,14 +181,19 @@ HEIGHT = 256  # rows that are multiplied together: the triangle saves two thirds
 RANGE = 200  # scale and weights lie between 2^-200 and 2^200: no float overflows or vanishes
 
 
-def simulated_matrix(scale: float, dimension: int, generator: np.random.Generator) -> Floats:
-    """A draw of the ideal law in floating point, for post-processing that wants to know what noise looks like.
+def simulated_matrix(scale: float, dimension: int, generator: np.random.Generator, signs: bool = False) -> Floats:
+    """A draw of the ideal law in floating point, for post-processing that wants to know what noise looks like, never for noise.
 
-    The difference of two Wishart matrices with scale matrix (scale/2)·I and dimension + 1 degrees of freedom.
+    The difference of two Wishart matrices with scale matrix (scale/2)·I and dimension + 1 degrees of freedom, or of two draws of
+    the cone of signs.
     """
-    W = np.zeros((dimension, dimension))
+    W, p = np.zeros((dimension, dimension)), dimension - 1
     for sign in (1, -1):
-        L = simulated_factor(dimension, generator)
+        L = np.tril(generator.standard_normal((dimension, dimension)), -1)
+        L[np.diag_indices(dimension)] = np.sqrt(generator.chisquare(degrees(dimension)))
+        if signs:
+            length = np.sqrt(generator.chisquare(common_degrees(p)) / p)
+            L[:p] *= length / np.linalg.norm(L[:p], axis=1, keepdims=True)
         W += sign * (L @ L.T)
     return np.asarray(W * (scale / 2))
 
@@ -328,18 +326,6 @@ def pair_deviation(p: int) -> float:
     """Standard deviation of the noise on a pair of p columns at scale 1: `MatrixNoise` has √((p + 2)/2)."""
     K = common_degrees(p)
     return sqrt(K * (K + 2) / (2 * p * p * (p + 2)))
-
-
-def simulated_signs(scale: float, dimension: int, generator: np.random.Generator) -> Floats:
-    """A draw of the ideal law in floating point, for post-processing that wants to know what noise looks like."""
-    p = dimension - 1
-    W = np.zeros((dimension, dimension))
-    for sign in (1, -1):
-        L = simulated_factor(dimension, generator)
-        length = np.sqrt(generator.chisquare(common_degrees(p)) / p)
-        L[:p] *= length / np.linalg.norm(L[:p], axis=1, keepdims=True)
-        W += sign * (L @ L.T)
-    return np.asarray(W * (scale / 2))
 
 
 class SignFactor(Factor):

@@ -10,10 +10,8 @@ the fit accounts for the clipping.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -351,30 +349,6 @@ def worth_it(lengths: Integers, dense_cost: int) -> bool:
     return int((lengths**2).sum()) * SPARSE_COST < dense_cost
 
 
-def pair_sums(batch: SparseBits) -> Floats:
-    """XᵀX, in strips of its rows."""
-    p = batch.shape[1]
-    rows = batch.astype(np.int32)
-    columns = rows.T.tocsr()
-    out = np.zeros((p, p))
-    for begin, end in strips(p):
-        out[begin:end] = (columns[begin:end] @ rows).toarray()
-    return out
-
-
-def overlaps(batch: SparseBits) -> Integers:
-    """How many ordered pairs of rows have 0, 1, …, p ones in common."""
-    n, p = batch.shape
-    rows = batch.astype(np.int32)
-    columns = rows.T.tocsr()
-    counts = np.zeros(p + 1, dtype=np.int64)
-    for begin, end in strips(n):
-        product = rows[begin:end] @ columns
-        counts += np.bincount(product.data, minlength=p + 1)
-        counts[0] += (end - begin) * n - product.nnz
-    return counts
-
-
 # A float32 holds every integer up to 2^24 exactly, so sums over a block of 0/1 rows this long lose nothing.
 EXACT_ROWS = 1 << 14
 PRODUCT_ENTRIES = 1 << 25  # of a block that is multiplied with itself: 128 MB in float32
@@ -411,11 +385,6 @@ def block_rows(p: int) -> int:
     return max(256, min(EXACT_ROWS, PRODUCT_ENTRIES // p))
 
 
-def moments_of(batches: Iterable[Batch]) -> Moments:
-    """Moments of all rows of some batches."""
-    return reduce(add, (moments(batch) for batch in batches))
-
-
 def moments(batch: Batch) -> Moments:
     """Moments of one batch of rows.
 
@@ -425,7 +394,10 @@ def moments(batch: Batch) -> Moments:
     """
     n, p = batch.shape
     if is_sparse(batch) and worth_it(row_ones(batch), n * p * p):
-        second = pair_sums(batch)
+        ones, second = batch.astype(np.int32), np.zeros((p, p))
+        columns = ones.T.tocsr()
+        for begin, end in strips(p):
+            second[begin:end] = (columns[begin:end] @ ones).toarray()
         return Moments(n, second.diagonal().copy(), second)
     exact = is_sparse(batch) or is_bits(batch)
     second = np.zeros((p, p))

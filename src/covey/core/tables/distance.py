@@ -20,7 +20,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, above_diagonal, is_bits, packed_columns, strips
 from covey.core.paper.blocks import WeightedPoints, block_sums, microaggregate
-from covey.core.tables.counts import Batch, Counts, Moments, column_ones, dense, is_sparse, moments, overlaps, worth_it
+from covey.core.tables.counts import Batch, Counts, Moments, column_ones, dense, is_sparse, moments, worth_it
 from covey.core.tables.domain import FULL_TABLES, Domain, merge_nominal, merge_ordered, pair_matrix
 from covey.errors import ParameterError
 
@@ -265,12 +265,18 @@ def _subset_counts(X: Array, degree: int) -> Iterator[Integers]:
 def overlap_histogram(X: Batch) -> Integers:
     """How many ordered pairs of rows have ⟨x, x'⟩ = 0, 1, …, p ones in common."""
     n, p = X.shape
+    counts = np.zeros(p + 1, dtype=np.int64)
     if is_sparse(X):
         if worth_it(column_ones(X), n * n * p):
-            return overlaps(X)
+            ones = X.astype(np.int32)
+            turned = ones.T.tocsr()
+            for begin, end in strips(n):
+                product = ones[begin:end] @ turned
+                counts += np.bincount(product.data, minlength=p + 1)
+                counts[0] += (end - begin) * n - product.nnz
+            return counts
         X = dense(X)
     rows = np.ascontiguousarray(X, dtype=np.float32)
-    counts = np.zeros(p + 1, dtype=np.int64)
     step = max(2, 16_000_000 // n)
     for start in range(0, n, step):
         block = rows[start : start + step]

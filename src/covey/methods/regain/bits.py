@@ -46,7 +46,7 @@ from covey.core.fit.targets import (
 )
 from covey.core.fit.wide import LOW_RANK_COLUMNS, LowRankPairs
 from covey.core.noise.integers import MAX_SCALE
-from covey.core.noise.matrix import pair_deviation, simulated_matrix, simulated_signs
+from covey.core.noise.matrix import pair_deviation, simulated_matrix
 from covey.core.noise.sensitivity import (
     added_in_ball,
     added_parities,
@@ -516,7 +516,7 @@ def moment_spectrum(noisy: NoisyMoments, mechanism: str, shown: np.random.Genera
     p = len(noisy.mean)
     if mechanism == "matrix":
         if p <= SIGN_COLUMNS:
-            W = simulated_signs(1 / pair_deviation(p), p + 1, shown)[:p, :p]
+            W = simulated_matrix(1 / pair_deviation(p), p + 1, shown, signs=True)[:p, :p]
         else:
             W = simulated_matrix(float(np.sqrt(2 / (p + 2))), p + 1, shown)[:p, :p]
     else:
