@@ -17,10 +17,8 @@ error, and none changes how another is read: a column that comes with a type is 
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from dataclasses import field as entry
 from functools import cached_property
@@ -40,7 +38,7 @@ from covey.table.links import Link, bases_first
 from covey.table.repair import RuleBook
 from covey.table.rules import AtMost, Cells, Rule
 from covey.table.schema import Schema
-from covey.table.sources import no_rows, open_source
+from covey.table.sources import each_part, open_source
 
 if TYPE_CHECKING:
     from polars import Series
@@ -175,12 +173,7 @@ class Codec:
 
     def encode(self, table: Any, coding: Coding = "bins") -> tuple[Array, EncodeLog]:
         """A table as whole numbers, a row per record and a column per encoded field, and the private log."""
-        source = open_source(table, self.schema)
-        # Both libraries release the lock while they work on a part.
-        with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-            parts = list(pool.map(lambda part: self.encode_part(source.table(part), coding), source.parts()))
-        if not parts:
-            raise no_rows()
+        parts = each_part(open_source(table, self.schema), lambda part: self.encode_part(part, coding))
         codes = [codes for codes, _ in parts]
         log = sum((log for _, log in parts[1:]), parts[0][1])
         return codes[0] if len(codes) == 1 else np.concatenate(codes), log

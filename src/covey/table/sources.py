@@ -123,11 +123,7 @@ def form_of(source: Source) -> FrameForm:
 def read_table(source: Any, schema: Domain | None = None, encoding: str | None = None, **options: Any) -> Table:
     """The whole table in memory; with a schema only its columns, matched by name. Options are those of `open_source`."""
     opened = open_source(source, schema, encoding, **options)
-    if isinstance(opened, FrameParts):
-        table = opened.whole
-    else:
-        with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
-            table = _joined(list(pool.map(opened.table, opened.parts())))
+    table = opened.whole if isinstance(opened, FrameParts) else _joined(each_part(opened, lambda part: part))
     if not table.rows:
         raise no_rows()
     return table
@@ -138,9 +134,16 @@ def no_rows() -> InputError:
     return InputError("the table has a header and no rows. There is nothing to synthesize.")
 
 
-def _joined(tables: list[Table]) -> Table:
-    if not tables:
+def each_part(source: Source, work: Callable[[Table], Any]) -> list[Any]:
+    """What is made of each part of a table, in order. Both libraries release the lock while they work on one."""
+    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+        found = list(pool.map(lambda part: work(source.table(part)), source.parts()))
+    if not found:
         raise no_rows()
+    return found
+
+
+def _joined(tables: list[Table]) -> Table:
     pl = optional("polars")
     columns = {}
     for name in tables[0].columns:
