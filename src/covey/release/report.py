@@ -173,12 +173,10 @@ def _private_page(release: PrivateRelease, files: Files, seen: ReleaseTally, who
     if (spectrum := release.fitted.spectrum) is not None:
         title = "What is stronger than the noise"
         sections += attempted(title, section, "noise", title, "spectrum.html", seen=spectrum)
-    last = files.described.tables[-1]
-    question, python = _example_question(last.written, f"{last.name}." if files.several else "")
     sections += [
         section("released", "What was released", "released.html", **given),
         section("foundations", "What the guarantee rests on", "foundations.html", **given),
-        section("reuse", "Cite and reuse", "reuse.html", question=question, python=python, **given),
+        *attempted("Cite and reuse", _reuse, given),
     ]
     return render("private.html", sections=sections, headline=headline(release, whole), **given)
 
@@ -186,17 +184,10 @@ def _private_page(release: PrivateRelease, files: Files, seen: ReleaseTally, who
 def _anonymous_page(release: AnonymousRelease, files: Files, pictures: list[Part]) -> str:
     """It says first what it is not, and carries no budget."""
     given = {"release": release, "files": files, "privacy": None}
-    r = release.group_size
+    r, title = release.group_size, "What it protects, and what it does not"
     sections = [
         section("released", "What was released", "released.html", **given),
-        section(
-            "protects",
-            "What it protects, and what it does not",
-            "anonymity.html",
-            release=release,
-            risks=risks(r),
-            why=why(r),
-        ),
+        section("protects", title, "anonymity.html", release=release, risks=risks(r), why=why(r)),
         section("accuracy", "What averaging lost", "averaging.html", release=release),
         *pictures,
         section("reuse", "Cite and reuse", "reuse.html", **given),
@@ -263,6 +254,13 @@ def guess(epsilon: float, delta: float) -> float:
     """The best chance of telling two equally likely neighbours apart: (e^ε + δ)/(e^ε + 1)."""
     other = exp(-epsilon)
     return min(1.0, (1 + delta * other) / (1 + other))
+
+
+def _reuse(given: Mapping[str, Any]) -> Part:
+    """How to check, read, ask and cite the bundle, to be copied."""
+    last = given["files"].described.tables[-1]
+    question, python = _example_question(last.written, f"{last.name}." if given["files"].several else "")
+    return section("reuse", "Cite and reuse", "reuse.html", question=question, python=python, **given)
 
 
 def _example_question(schema: Schema, of: str) -> tuple[str, str]:
