@@ -9,7 +9,7 @@ import pytest
 
 from covey.release.verify import verify_bundle
 from covey.table.description import Description
-from covey.web import reading
+from covey.web import drafts
 from covey.web.jobs import Job
 from tests.table.test_description import GOOD
 from tests.test_tables import run
@@ -247,7 +247,7 @@ def test_a_review_ends_with_every_change(clinics, tables):
 def test_an_upload_does_not_take_the_rows_of_a_release_that_has_begun(clinics, tables, monkeypatch):
     work = described(clinics, tables)
     found = clinics.workspace.work(work)
-    kept, real, waiting = [table.path for table in found.tables], reading.read_files, Job({"out": "x"}, found.folder)
+    kept, real, waiting = [table.path for table in found.tables], drafts.read_files, Job({"out": "x"}, found.folder)
 
     def slow(*given):
         found.jobs["review"] = waiting

@@ -30,14 +30,19 @@ from covey.table.resources import Parent
 from covey.table.rules import Rule
 from covey.table.schema import Schema, read_rule
 from covey.web.drafts import (
+    NOTHING,
     ColumnDraft,
+    File,
+    UploadedTable,
     describe,
     edited,
     joint_schema,
     link_form,
     published,
+    read_files,
     read_link,
     refused,
+    remove,
     rules_of,
     to_learn,
 )
@@ -45,7 +50,6 @@ from covey.web.folders import DRAFT, private_file
 from covey.web.forms import PRIVATE, Order
 from covey.web.jobs import Job, anonymous_seconds
 from covey.web.pictures import Picture, pictures
-from covey.web.reading import NOTHING, File, UploadedTable, read_files, remove
 from covey.web.security import Form, Refused
 from covey.workflow import AnonymousOrder, Fit, PrivateOrder, as_words, check, from_words, not_taken, plan
 

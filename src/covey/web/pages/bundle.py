@@ -14,10 +14,10 @@ from starlette.background import BackgroundTask
 from covey.errors import CoveyError
 from covey.release.verify import described_by, tables_of, verify_bundle
 from covey.table.sources import read_table
+from covey.web.drafts import with_file_names
 from covey.web.forms import shown
 from covey.web.jobs import Job
 from covey.web.pages.shared import CheckedForm, CurrentWork, page, redirect_if_early, report_of
-from covey.web.reading import with_file_names
 from covey.web.security import REPORT_POLICY, Refused
 from covey.web.work import Work
 from covey.workflow import evaluate

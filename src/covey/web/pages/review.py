@@ -15,9 +15,9 @@ from fastapi.responses import Response
 from covey.errors import CoveyError, InputError, ParameterError
 from covey.privacy.ledger import default_ledger_path
 from covey.web import forms
+from covey.web.drafts import with_file_names
 from covey.web.pages.privacy import privacy_values
 from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, by_htmx, go, page, redirect_if_early
-from covey.web.reading import with_file_names
 from covey.web.work import Work
 from covey.web.workspace import Workspace
 from covey.workflow import PrivateOrder
