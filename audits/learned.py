@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from fractions import Fraction
+from itertools import compress
 from unittest.mock import patch
 
 import numpy as np
@@ -197,6 +198,14 @@ def person_rides():
         Ride("learned by person, pure", by_who(40.0, 0, NUMBERS), by_person([PLAIN]), others, stranger, {"learned": 3}),
         Ride("learned, linked", private(30.0, 1e-4, schema=linked), first, near, far, {"learned": 4, "labels": 6}),
         Ride(
+            "learned, linked, one more or less",
+            private(30.0, 1e-5, schema=linked, neighbours="add-or-remove-one"),
+            near["many new labels"],
+            {"removed": _without_first(near["many new labels"])},
+            far,
+            {"learned": 4},
+        ),
+        Ride(
             "learned, linked, pure",
             private(40.0, schema=linked.each(lambda part: _declared(part.schema))),
             first,
@@ -205,6 +214,12 @@ def person_rides():
             {"learned": 1},
         ),
     ]
+
+
+def _without_first(tables):
+    """The tables without person 0."""
+    kept = {name: [who != "p0" for who in tables[name][key]] for name, key in (("people", "id"), ("visits", "who"))}
+    return {name: {c: list(compress(cells, kept[name])) for c, cells in t.items()} for name, t in tables.items()}
 
 
 def _declared(schema):
