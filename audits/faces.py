@@ -55,7 +55,7 @@ def leaving(subject, files):
         cloud = subject.centres
         facts, arrays = ({}, {}) if subject.measurements is None else pack(subject.measurements)
         arrays |= model_arrays(subject._fitted)
-        spectrum = {} if subject.spectrum is None else vars(subject.spectrum)
+        spectrum = {} if subject._fitted.spectrum is None else vars(subject._fitted.spectrum)
         found = {
             "centres": (cloud.weights.tolist(), cloud.points.tolist()),
             "spectrum": {name: np.asarray(values).tolist() for name, values in spectrum.items()},

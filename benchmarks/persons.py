@@ -21,7 +21,7 @@ import numpy as np
 import covey
 from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.errors import CoveyWarning
-from covey.evaluating import _resampled, compared_tables
+from covey.evaluating import compared_tables
 from covey.measure.query import mean_variation
 from covey.methods.persons.law import Reference
 from covey.table.description import Description
@@ -218,7 +218,7 @@ def main():
         unlinked = alone(given, described, linked, sizes, 1.0, delta) if several else float("nan")
         apart = not_linked(given, described, linked, sizes, delta) if several else None
     gaps = Reference.of(found, compared).distances(linked)
-    again = Reference.of(_resampled(linked), compared).distances(linked)
+    again = Reference.of(linked.resampled(linked.n, np.random.default_rng(0)), compared).distances(linked)
     print(f"{chosen.only}, {linked.n} persons, {len(linked.events)} events, {'pure 1' if chosen.pure else '(1, 1e-9)'}")
     print("           ", *(f"{kind:>8}" for kind in KINDS))
     print("linked     ", *(f"{gaps.get(kind, float('nan')):8.4f}" for kind in KINDS))

@@ -115,5 +115,5 @@ def test_methods_without_schema_or_certificate_show_themselves_too():
     X = (np.random.default_rng(1).random((300, 4)) < 0.5).astype(np.uint8)
     synth = covey.PrivateSynthesizer(1.0, method="paper").fit(X)
     assert "no certificate" in inert(synth._repr_html_())
-    assert synth.spectrum is None
+    assert synth._fitted.spectrum is None
     assert "<script" not in card(HOSTILE, HOSTILE, [(HOSTILE, HOSTILE)])

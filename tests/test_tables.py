@@ -433,7 +433,7 @@ BAD_RULES = {
     "forbid or require": {"linear": {"coefficients": {"patients.age": 1, "visits.day": 1}, "maximum": 9}},
     "is not a field": {"forbid": {"patients.age": 3, "visits.price": 2}},
     "orders events": {"forbid": {"patients.age": 3, "visits.day": 2}},
-    "no possible event": {"forbid": {"patients.age": 3, "visits.ward": ["a", "b", None]}},
+    "leave some persons no event": {"forbid": {"patients.age": 3, "visits.ward": ["a", "b", None]}},
 }
 
 
@@ -469,14 +469,14 @@ def test_what_does_not_go_with_a_package_is_refused_in_words(name, package, tmp_
 
 def test_numbers_of_a_draw_are_compared_in_twentieths_of_the_true_rows():
     from covey.core.tables.events import Histories
-    from covey.evaluating import _resampled, compared_tables
+    from covey.evaluating import compared_tables
 
     g = np.random.default_rng(0)
     one = Histories(g.integers(0, 1000, (400, 1)), g.integers(0, 3, (800, 1)), np.repeat(np.arange(400), 2), 4)
     [query] = compared_tables(one, one, ordered=False)["across"]
     assert [query.factors[a].size for a in (0, 1)] == [20, 3]
     assert np.bincount(query.factors[0].at(one.persons[:, 0])).max() < 40
-    again = _resampled(one)
+    again = one.resampled(400, g)
     assert (again.counts == 2).all()
     assert again.events.shape == one.events.shape
 
@@ -488,7 +488,7 @@ def test_a_rule_that_forbids_the_only_value_of_an_event_is_refused_in_words(pack
     package.write_text(json.dumps(ruled(change)))
     done = run("check", package)
     assert done.exit_code == 2
-    assert "leave some persons no possible event" in done.output
+    assert "leave some persons no event" in done.output
 
 
 def test_names_that_a_spreadsheet_would_run_are_found_again_by_rules_across_the_tables(package, tmp_path):

@@ -12,7 +12,6 @@ import numpy as np
 
 from covey.core.arrays import Array, Integers
 from covey.core.tables.events import Histories as Persons
-from covey.core.tables.events import places_within
 from covey.errors import ArgumentError, InputError, ParameterError
 from covey.measure.query import Factor, Query
 from covey.methods.persons.law import Reference
@@ -99,7 +98,8 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: 
     synthetic, _ = Reader(own).open({part.name: path for part, path in tables_of(bundle, own)})
     groups = compared_tables(true, synthetic, own.link.order is not None)
     found = Reference.of(synthetic, groups).distances(true)
-    again = Reference.of(_resampled(true), groups).distances(true)
+    fresh = true.resampled(true.n, np.random.default_rng(0))  # what sampling alone would do
+    again = Reference.of(fresh, groups).distances(true)
     factors = groups["across"][0].factors
     rows = _one_event_each(true, factors), _one_event_each(synthetic, factors)
     chosen = {columns.index(name): name for name in named}
@@ -159,13 +159,3 @@ def _one_event_each(linked: Persons, factors: Mapping[int, Factor]) -> Integers:
     chosen = starts + (np.random.default_rng(0).random(len(having)) * linked.counts[having]).astype(np.int64)
     codes = [*linked.persons[having].T, *linked.events[chosen].T, linked.counts[having]]
     return np.column_stack([factor.at(own) for factor, own in zip(factors.values(), codes, strict=True)])
-
-
-def _resampled(true: Persons) -> Persons:
-    """As many true persons, drawn with replacement: what sampling alone would do."""
-    chosen = np.sort(np.random.default_rng(0).integers(0, true.n, true.n))
-    counts = true.counts
-    starts = np.cumsum(counts) - counts
-    owner = np.repeat(np.arange(true.n), counts[chosen])
-    rows = starts[chosen][owner] + places_within(owner)
-    return Persons(true.persons[chosen], true.events[rows], owner, true.most)

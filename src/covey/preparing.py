@@ -217,19 +217,12 @@ def findings_in(table: TableRead) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Fit:
-    """How tables fit their description. Computed on true data: for the owner alone.
-
-    Args:
-        tables: one by one.
-        persons: how many there are, where persons are counted.
-        rest: rows that are left out, and those that break a rule.
-        broken: rules of a table that rows break, and how many do.
-    """
+    """How tables fit their description. Computed on true data: for the owner alone."""
 
     tables: tuple[TableRead, ...]
-    persons: int | None = None
-    rest: tuple[Finding, ...] = ()
-    broken: tuple[tuple[Rule, int], ...] = ()
+    persons: int | None = None  # how many there are, where persons are counted
+    rest: tuple[Finding, ...] = ()  # rows that are left out, and those that break a rule
+    broken: tuple[tuple[Rule, int], ...] = ()  # rules of a table that rows break, and how many do
 
     @property
     def rows(self) -> int:

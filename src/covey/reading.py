@@ -67,23 +67,14 @@ class TableRead:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Tables as rows of whole numbers. Private: it has no serializer, and its repr shows no record.
+    """Tables as rows of whole numbers. Private: it has no serializer, and its repr shows no record."""
 
-    Args:
-        rows: what a method asks.
-        tables: those that were read, in the description's order.
-        reader: under which they were read.
-        left_out: rows of the last table that count for nobody: they name nobody, or are beyond the public limit of a person.
-        broken: rows of the last table that break a rule across the tables.
-        again: reads the same tables once more, under what was learned from them with noise.
-    """
-
-    rows: Any
-    tables: tuple[TableRead, ...]
-    reader: Reader
-    left_out: int = 0
-    broken: int = 0
-    again: Callable[[Reader], Prepared] | None = None
+    rows: Any  # what a method asks
+    tables: tuple[TableRead, ...]  # those that were read, in the description's order
+    reader: Reader  # under which they were read
+    left_out: int = 0  # rows of the last table that name nobody, or are beyond the public limit of a person
+    broken: int = 0  # rows of the last table that break a rule across the tables
+    again: Callable[[Reader], Prepared] | None = None  # reads them once more, under what was learned with noise
 
     @property
     def n(self) -> int:
@@ -122,18 +113,14 @@ class Prepared:
 class Reader:
     """Reads the tables of one description: frames, files, databases, Spark.
 
-    Args:
-        description: of one table, or of persons and their events. Fields that are to be learned are read on public grids.
-        coding: "bins" for categories, "cells" for whole-number cells, which anonymous averages need, "numbers" for codes in
-            which numbers have their own precision.
-        first_pass: kernels whose sums will be asked for; they are computed while a single table is read first.
-        person: the column of a single table that says whose a row is, where rows are counted by persons.
+    Of the codings "bins" are categories, "cells" whole numbers, which anonymous averages need, and "numbers" are codes in which
+    numbers have their own precision.
     """
 
-    description: Description
+    description: Description  # fields that are to be learned are read on public grids
     coding: Coding = "bins"
-    first_pass: Kernels = ()
-    person: str | None = None
+    first_pass: Kernels = ()  # kernels whose sums will be asked for; they are computed while a single table is read first
+    person: str | None = None  # the column of a single table that says whose a row is, where persons are counted
 
     @property
     def by_person(self) -> bool:

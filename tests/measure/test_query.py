@@ -86,7 +86,7 @@ def test_a_query_that_is_new_is_measured_certified_kept_exported_and_answered(tm
     assert toy.values == pytest.approx(seen, abs=6 * float(toy.sd))
 
     # Pairs know nothing of it: the certificate, which was far below before, covers the distance of this query too.
-    apart = mean_variation(seen, synth.numbers.table(query), query.starts, n)
+    apart = mean_variation(seen, synth._law.table(query), query.starts, n)
     assert apart > 0.05 > plain.certificate.misplaced.bound
     assert apart <= synth.certificate.misplaced.bound < apart + 0.02
 

@@ -319,7 +319,7 @@ def test_every_kind_of_guarantee_has_its_page(epsilon, delta, share):
     assert ("No part of the budget was set aside" in page.text) == (share == 0)
     assert ("guarantee is weak" in page.text) == (epsilon > 10)
     assert "one person with up to 2 rows" in page.text
-    assert (synth.spectrum is None) == ("What is stronger than the noise" not in page.text)
+    assert (synth._fitted.spectrum is None) == ("What is stronger than the noise" not in page.text)
 
 
 def test_an_anonymous_report_speaks_of_groups_and_of_no_budget(averaged):

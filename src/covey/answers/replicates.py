@@ -27,7 +27,6 @@ from covey.answers.moments import Rows
 from covey.core.arrays import Array, Floats, processors
 from covey.core.draw.balanced import keep_limits
 from covey.core.paper.blocks import bootstrap, round_bits, round_categories
-from covey.core.tables.events import Histories, places_within
 from covey.drawing import drawn_columns
 from covey.engines.local import ArrayRows, EventRows
 from covey.entropy import Streams
@@ -102,7 +101,7 @@ class Mechanism:
         """Codes of units as independent as people are. Balanced ones, which a release draws, would hide what sampling adds."""
         release, public = self.release, streams.postprocessing("table")
         if release.several:
-            return _some(release.persons.drawn(POOL * m, public, public), m, public)
+            return release.persons.drawn(POOL * m, public, public).resampled(m, public)  # a law draws balanced ones
         cloud, codec, numbers = release.centres, release.codec, release.numbers
         chosen = bootstrap(cloud, m, public)
         if release.flags:
@@ -169,15 +168,6 @@ class Mechanism:
             while wait(found, timeout=TICK).not_done:
                 progress.tick(float(done.mean()))
         return [own.result() for own in found]
-
-
-def _some(many: Histories, m: int, public: np.random.Generator) -> Histories:
-    """Some of many persons: those that a law draws are balanced."""
-    chosen = np.sort(public.integers(0, many.n, m))
-    counts = many.counts
-    owner = np.repeat(np.arange(m), counts[chosen])
-    rows = (np.cumsum(counts) - counts)[chosen][owner] + places_within(owner)
-    return Histories(many.persons[chosen], many.events[rows], owner, many.most)
 
 
 def interval(  # the function, and how its interval is wanted

@@ -14,7 +14,6 @@ import numpy as np
 
 from covey.answers.release import Release
 from covey.core.fit.devices import find_device
-from covey.core.fit.spectrum import Spectrum
 from covey.core.numbers.grid import MOST_BINS, Category
 from covey.core.paper.bodies import Body, Cube
 from covey.core.tables.counts import canonical, is_sparse, require_exact
@@ -27,7 +26,7 @@ from covey.errors import CoveyWarning, NotFittedError, ParameterError, whole_num
 from covey.html import card, meter, tag
 from covey.measure.measurement import Measurements
 from covey.measure.query import Query
-from covey.methods.laws import CodeLaw, PaperLaw
+from covey.methods.laws import PaperLaw
 from covey.methods.learning import (
     SHARE,
     Learned,
@@ -489,19 +488,9 @@ class PrivateSynthesizer(Synthesizer):
         return None if self._fitted is None else self._fitted.certificate
 
     @property
-    def spectrum(self) -> Spectrum | None:
-        """Eigenvalues of the noisy covariance, beside those of noise, where there are any."""
-        return None if self._fitted is None else self._fitted.spectrum
-
-    @property
     def measurements(self) -> Measurements | None:
         """The noisy numbers that were measured, as far as they are kept."""
         return None if self._fitted is None else self._fitted.measurements
-
-    @property
-    def numbers(self) -> CodeLaw | None:
-        """The law of rows of categories and numbers; None where rows are flags, or nothing is fitted."""
-        return self._law if isinstance(self._law, CodeLaw) else None
 
     def _maker(self) -> MakeRows | MakePersons:
         return self._persons or super()._maker()

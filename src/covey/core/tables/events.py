@@ -88,6 +88,13 @@ class Histories:
             self.persons[first : first + count], self.events[start:stop], self.owner[start:stop] - first, self.most
         )
 
+    def resampled(self, m: int, generator: np.random.Generator) -> Histories:
+        """m of these persons, drawn with replacement, each with all their events."""
+        chosen = np.sort(generator.integers(0, self.n, m))
+        owner = np.repeat(np.arange(m), self.counts[chosen])
+        rows = (np.cumsum(self.counts) - self.counts)[chosen][owner] + places_within(owner)
+        return Histories(self.persons[chosen], self.events[rows], owner, self.most)
+
     @property
     def n(self) -> int:
         """The number of persons."""
