@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from covey.answers import moments
+from covey.answers.estimates import Rows as RowsOfUnits
 from covey.answers.release import Release
 from covey.core.noise.pairlaw import PairLaw
 from covey.core.paper.blocks import WeightedPoints
@@ -90,5 +90,5 @@ def released(schema, n, points, measured, drawn=None, domain=None):
     law = BitLaw(cloud) if domain is None else CodeLaw(cloud, domain)
     release = Release(Rows(), Description.of(schema), Fitted(law, measured), privacy, "0")
     if drawn is not None:
-        release.__dict__["drawn"] = moments.Rows(np.asarray(drawn))
+        release.__dict__["drawn"] = RowsOfUnits(np.asarray(drawn))
     return release

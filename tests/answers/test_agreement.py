@@ -7,8 +7,7 @@ import pytest
 import covey
 from covey.answers import release as answering
 from covey.answers.answer import answers
-from covey.answers.estimates import Estimate
-from covey.answers.moments import Feature
+from covey.answers.estimates import Estimate, Feature
 from covey.core.draw.balanced import Ties
 from covey.table.schema import Field, Schema
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from covey.answers.asking import ask
+from covey.answers.estimates import Rows
 from covey.answers.evidence import Noise
-from covey.answers.moments import Rows
 from covey.answers.persons import Entries
 from covey.answers.release import Release
 from covey.core.tables.events import WEIGHT_STEPS, Histories

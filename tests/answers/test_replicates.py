@@ -14,7 +14,7 @@ import covey
 from audits.odometer import cheap_fits
 from covey import progress
 from covey.answers import replicates
-from covey.answers.moments import Rows
+from covey.answers.estimates import Rows
 from covey.answers.replicates import Mechanism
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError

@@ -1,19 +1,26 @@
-"""Estimates that are functions of means and mean products, by the delta method, and what of them is refused.
+"""Means and mean products of features, each a function of one attribute, from evidence; and what remains unknown of them.
 
-The slopes of a function are exact: it is evaluated at a point moved by an imaginary amount too small to change its value.
+Where a feature is not constant inside a bin of the pair tables, its products are not measured. For a condition (scores 0 and 1)
+the share in each cut cell lies between Fréchet's bounds, which are kept. For a number the product lies between what the
+centres say of the inside of bins and what a straight line says; the midpoint is taken, half the gap counts as a standard
+deviation, and so does a correlation of ½ inside the bins of two numbers. docs/proofs/intervals.md.
+
+Estimates are functions of these moments, by the delta method. The slopes of a function are exact: it is evaluated at a point
+moved by an imaginary amount too small to change its value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from covey.answers.evidence import Evidence
-from covey.answers.moments import Moments, Rows
-from covey.core.arrays import Array, Floats
+from covey.answers.evidence import Evidence, Noise
+from covey.core.arrays import Array, Floats, Integers
 from covey.errors import CannotAnswerError
 from covey.measure.query import Columns
 
@@ -23,10 +30,279 @@ Scores = Mapping[int, Floats]  # of units, by attribute
 STEP = 1e-30  # imaginary, so that nothing is lost by subtraction
 KEPT = 0.85  # part of the variance that bins must keep of two columns together: benchmarks/intervals.py
 LOST = 3.0  # a group whose share is smaller than so many deviations of its noise is lost in it
+TINY = 1e-12  # shares below it count as none
+CLEAR = (
+    5.0  # deviations of its noise beyond which a bin's own counts say how it splits: its error is then a fifth at most
+)
+HIDDEN = 0.5  # deviation of the correlation of two numbers inside bins, of unknown sign: hump-shaped ones reach it
 
 
 class LostInNoiseError(CannotAnswerError):
     """A group is too small to be told from noise."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A function of one attribute: a score for each category. `within` is the variance of what it stands for inside each.
+
+    A condition's scores are the part of each category that meets it: 0 or 1, or between where it cuts a category. A number that
+    is `bounded` may lie anywhere inside its bins together with a condition: only what is certain is said of their product.
+    """
+
+    attribute: int
+    scores: Floats
+    within: Floats | None = None
+    condition: bool = False
+    bounded: bool = False
+
+    @property
+    def open(self) -> tuple[Floats, Floats]:
+        """How much less, and how much more, of each category that a condition cuts may meet it."""
+        cut = self.condition & (self.scores > 0) & (self.scores < 1)
+        return np.where(cut, self.scores, 0.0), np.where(cut, 1 - self.scores, 0.0)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of category codes drawn from the centres: what sampling adds, and what lies inside bins, is read off them.
+
+    A code of -1 is of a row that has no value at all, as a person without events has none of theirs: every feature of it is 0.
+    """
+
+    codes: Integers
+
+    def columns(self, features: Sequence[Feature]) -> Floats:
+        """The features' values."""
+        return np.stack([self.scored(f.attribute, f.scores) for f in features], axis=1)
+
+    def scored(self, attribute: int, scores: Floats) -> Floats:
+        """Scores of one attribute's categories, row by row."""
+        codes = self.codes[:, attribute]
+        return np.where(codes < 0, 0.0, scores[codes])
+
+    def ratio(self, top: Mapping[int, Floats], bottom: Mapping[int, Floats]) -> tuple[float, float]:
+        """The mean product of scores, by attribute, over that of others, and its standard error; NaN where no row has any."""
+        x, y = (np.prod([s[self.codes[:, a]] for a, s in side.items()], axis=0) for side in (top, bottom))
+        base = np.mean(y)
+        if not base > 0:
+            return np.nan, np.nan
+        value = np.mean(x) / base
+        return float(value), float(np.std(x - value * y) / base / np.sqrt(len(self.codes)))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Unbiased means μ and products S of features, with one-sided slack for what Fréchet bounds and a gap for what bins hide.
+
+    `shares` are the centres' one-way tables, by attribute: they say how a bin splits into categories.
+    """
+
+    evidence: Evidence
+    features: tuple[Feature, ...]
+    rows: Rows
+    shares: list[Floats] = field(repr=False)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """μ."""
+        return np.array([f.scores @ self.evidence.one_way(f.attribute) for f in self.features])
+
+    @cached_property
+    def scores(self) -> list[Floats]:
+        """Each feature's mean score in every bin."""
+        out = []
+        for f in self.features:
+            bins, share = self.evidence.bins(f.attribute), self._split(f.attribute)
+            score = np.bincount(bins, share * f.scores) / np.bincount(bins, share)
+            out.append(np.clip(score, 0.0, 1.0) if f.condition else score)
+        return out
+
+    def _split(self, a: int) -> Floats:
+        """Shares that say how bins split: as measured where a bin stands well out of its noise, the centres' elsewhere."""
+        bins, own, centres = self.evidence.bins(a), self.evidence.one_way(a), self.shares[a] + TINY
+        each = (bins == np.arange(bins.max() + 1)[:, None]).astype(np.float64)
+        clear = each @ own > CLEAR * np.sqrt(self.evidence.noise({(a,): each}).variance)
+        return np.where(clear[bins], own, centres)
+
+    def constant(self, i: int) -> bool:
+        """Whether a feature is constant inside every bin."""
+        f = self.features[i]
+        same = np.allclose(self.scores[i][self.evidence.bins(f.attribute)], f.scores, atol=1e-9)
+        return bool(same) and not any(part.any() for part in f.open)
+
+    @cached_property
+    def kept(self) -> Floats:
+        """The part of each feature's variance that lies between bins."""
+        found = []
+        for i, f in enumerate(self.features):
+            share = self._law(f.attribute)
+            spread = share @ (f.scores - share @ f.scores) ** 2 + (0.0 if f.within is None else share @ f.within)
+            between = self.scores[i][self.evidence.bins(f.attribute)]
+            part = float(share @ (between - share @ between) ** 2)
+            whole = part >= spread or (self.constant(i) and f.within is None)
+            found.append(1.0 if whole else part / float(spread))
+        return np.array(found)
+
+    def _law(self, attribute: int) -> Floats:
+        """The law of an attribute among those who have it."""
+        share = self.shares[attribute]
+        return np.asarray(share / max(float(share.sum()), TINY))
+
+    @cached_property
+    def _products(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """S, how far below and above it the truth may lie by Fréchet's bounds, and the gap."""
+        k = len(self.features)
+        S, below, above, gap = np.zeros((4, k, k))
+        for i in range(k):
+            for j in range(i, k):
+                found = self._product(i, j)
+                for matrix, value in zip((S, below, above, gap), found, strict=True):
+                    matrix[i, j] = matrix[j, i] = value
+        return S, below, above, gap
+
+    def _product(self, i: int, j: int) -> tuple[float, float, float, float]:
+        f, h = self.features[i], self.features[j]
+        if f.attribute == h.attribute:
+            share = self.evidence.one_way(f.attribute)
+            inside = 0.0 if f.within is None or i != j else float(self.shares[f.attribute] @ f.within)
+            loose = [np.maximum(share, 0) @ (f.open[side] * h.scores + f.scores * h.open[side]) for side in (0, 1)]
+            return float((f.scores * h.scores) @ share) + inside, float(loose[0]), float(loose[1]), inside
+        table = self.evidence.table((f.attribute, h.attribute))
+        s, t = self.scores[i], self.scores[j]
+        product = float(s @ table @ t)
+        if self.constant(i) and self.constant(j):
+            return product, 0.0, 0.0, 0.0
+        if f.condition and h.condition:
+            low, high = _frechet(table, s, t)
+            product = min(max(product, low), high)
+            return product, product - low, high - product, 0.0
+        if f.bounded or h.bounded:
+            own, other, held = (f, t, table) if f.bounded else (h, s, table.T)
+            least, most = self._extremes(own, np.maximum(held @ other, 0.0))
+            product = min(max(product, least), most)
+            return product, product - least, most - product, 0.0
+        between = product - float((table.sum(axis=1) @ s) * (table.sum(axis=0) @ t)) / max(float(table.sum()), TINY)
+        kept = self.kept[i] * self.kept[j]  # nothing where a column has a single bin: nothing lies between bins
+        line = between * (1 / kept - 1) if kept > 0 else 0.0
+        centres = self._inside(f, h, s, t)
+        return product + (line + centres) / 2, 0.0, 0.0, (line - centres) / 2
+
+    def _extremes(self, f: Feature, held: Floats) -> tuple[float, float]:
+        """The least and the most that a number can add up to over rows that hold such a share of each of its bins."""
+        bins, share, ends = self.evidence.bins(f.attribute), np.maximum(self._split(f.attribute), 0.0), [0.0, 0.0]
+        for b, wanted in enumerate(held):
+            own = np.flatnonzero(bins == b)
+            own = own[np.argsort(f.scores[own], kind="stable")]
+            for end, order in enumerate((own, own[::-1])):
+                room = share[order] * max(1.0, wanted / max(share[order].sum(), TINY))
+                before = np.cumsum(room) - room
+                ends[end] += float(f.scores[order] @ np.clip(wanted - before, 0.0, room))
+        return ends[0], ends[1]
+
+    def _inside(self, f: Feature, h: Feature, s: Floats, t: Floats) -> float:
+        """What rows of the centres have inside bins: mean product minus that of the bins' mean scores."""
+        inside = [self.rows.scored(own.attribute, own.scores) for own in (f, h)]
+        binned = [self.rows.scored(x.attribute, y[self.evidence.bins(x.attribute)]) for x, y in ((f, s), (h, t))]
+        return float(np.mean(inside[0] * inside[1] - binned[0] * binned[1]))
+
+    @property
+    def second(self) -> Floats:
+        """S."""
+        return self._products[0]
+
+    def unknown(self, slopes: Floats) -> tuple[Floats, Floats, Floats]:
+        """How far below and above the truth may lie by Fréchet's bounds, and a standard deviation for the gaps, by slopes."""
+        _, below, above, gap = (matrix[np.triu_indices(len(self.features))] for matrix in self._products)
+        shares = [np.maximum(self.evidence.one_way(f.attribute), 0) for f in self.features]
+        less, more = (
+            np.array([f.open[side] @ share for f, share in zip(self.features, shares, strict=True)]) for side in (0, 1)
+        )
+        below, above = np.concatenate([less, below]), np.concatenate([more, above])
+        up, down = np.maximum(slopes, 0), np.maximum(-slopes, 0)
+        own = slopes[:, len(self.features) :]
+        variance = (own @ gap) ** 2 + own**2 @ self._hidden[np.triu_indices(len(self.features))]
+        return up @ below + down @ above, up @ above + down @ below, np.sqrt(variance)
+
+    @cached_property
+    def _hidden(self) -> Floats:
+        """The variance of what two numbers may share inside their bins, which no table tells: of unknown sign, pair by pair."""
+        laws = [self._law(f.attribute) for f in self.features]
+        spread = np.array([law @ (f.scores - law @ f.scores) ** 2 for law, f in zip(laws, self.features, strict=True)])
+        inside = np.where([f.condition for f in self.features], 0.0, (1 - self.kept) * spread)
+        apart = np.array([[f.attribute != h.attribute for h in self.features] for f in self.features])
+        return np.asarray(HIDDEN**2 * np.outer(inside, inside) * apart)
+
+    def noise(self, slopes: Floats) -> Noise:
+        """The noise on combinations of means and products (upper triangle), by their slopes."""
+        k = len(self.features)
+        sums: dict[tuple[int, ...], Any] = {}
+
+        def add(value: Floats, *attributes: int) -> None:
+            sums[attributes] = sums.get(attributes, 0) + value
+
+        for i, f in enumerate(self.features):
+            add(slopes[:, [i]] * f.scores, f.attribute)
+        upper = zip(*(places.tolist() for places in np.triu_indices(k)), strict=True)
+        for column, (i, j) in zip(slopes[:, k:].T[:, :, None], upper, strict=True):
+            f, h = self.features[i], self.features[j]
+            if not column.any():
+                continue
+            if f.attribute == h.attribute:
+                add(column * (f.scores * h.scores), f.attribute)
+                continue
+            add(column[:, :, None] * np.multiply.outer(self.scores[i], self.scores[j]), f.attribute, h.attribute)
+            add(column * self._splitting(i, j), f.attribute)
+            add(column * self._splitting(j, i), h.attribute)
+        return self.evidence.noise(sums)
+
+    def _splitting(self, i: int, j: int) -> Floats:
+        """How a product moves with one-way shares through the mean scores of bins: (s_i − t_bin)·E[other | bin]."""
+        own, score, other = self.features[i], self.scores[i], self.scores[j]
+        bins, table = (
+            self.evidence.bins(own.attribute),
+            self.evidence.table((own.attribute, self.features[j].attribute)),
+        )
+        share = np.maximum(np.bincount(bins, self.shares[own.attribute]), TINY)
+        given = np.clip((table @ other) / share, other.min(), other.max())
+        return np.asarray((own.scores - score[bins]) * given[bins])
+
+    def sampling(self, slopes: Floats) -> Floats:
+        """The variance, over rows, of what one row adds to each combination."""
+        return np.asarray((with_products(self.rows.columns(self.features)) @ slopes.T).var(axis=0))
+
+
+def _frechet(table: Floats, s: Floats, t: Floats) -> tuple[float, float]:
+    """Bounds on the share that meets two conditions, which cut some bins: s and t are the parts of each bin that meet them.
+
+    Bins that meet a condition wholly count as one. In a cell of share P, with row r and column c, what meets both is at least
+    P − (1 − s)r − (1 − t)c and at most min(P, s·r, t·c).
+    """
+    rows, columns = (_parts(x) for x in (s, t))
+    low = high = 0.0
+    for mine in (part for part in rows if len(part)):
+        for theirs in (part for part in columns if len(part)):
+            P = max(float(table[np.ix_(mine, theirs)].sum()), 0.0)
+            r, c = max(float(table[mine].sum()), 0.0), max(float(table[:, theirs].sum()), 0.0)
+            x, y = float(s[mine[0]]), float(t[theirs[0]])
+            most = min(P, x * r, y * c)
+            low += min(max(0.0, P - (1 - x) * r - (1 - y) * c), most)
+            high += most
+    return low, high
+
+
+def _parts(s: Floats) -> list[Integers]:
+    """All bins that meet a condition wholly, and then each that it cuts."""
+    cut = np.flatnonzero((s > TINY) & (s < 1 - 1e-9))
+    return [np.flatnonzero(s >= 1 - 1e-9), *(cut[k : k + 1] for k in range(len(cut)))]
+
+
+def with_products(columns: Floats) -> Floats:
+    """Features and their products, each pair once."""
+    i, j = np.triu_indices(columns.shape[1])
+    return np.hstack([columns, columns[:, i] * columns[:, j]])
+
+
+# Estimates.
 
 
 @dataclass(frozen=True)
@@ -39,9 +315,7 @@ class Estimate:
     below: Floats
     above: Floats
     opened: str = field(default="; wider where bins are cut", kw_only=True)  # what is said of bounds that leave it open
-    rms: Floats | None = (
-        None  # of the errors of replicates, where the value is an average with the centres' own; else NaN
-    )
+    rms: Floats | None = None  # of replicates' errors, where the value is an average with the centres' own; else NaN
     replicates: int = 0
 
     @property

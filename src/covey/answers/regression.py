@@ -11,8 +11,19 @@ import numpy as np
 from scipy.special import expit
 
 from covey.answers.answer import About
-from covey.answers.estimates import Estimate, Function, delta, ratio, require_kept, slopes_of, with_errors
-from covey.answers.moments import Feature, Moments, Rows, with_products
+from covey.answers.estimates import (
+    Estimate,
+    Feature,
+    Function,
+    Moments,
+    Rows,
+    delta,
+    ratio,
+    require_kept,
+    slopes_of,
+    with_errors,
+    with_products,
+)
 from covey.answers.replicates import averaged
 from covey.core.arrays import Array, Floats
 from covey.errors import CannotAnswerError, ParameterError

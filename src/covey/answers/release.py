@@ -19,7 +19,10 @@ from covey.answers.columns import Columns, Conditions, named, said, together
 from covey.answers.estimates import (
     LOST,
     Estimate,
+    Feature,
     LostInNoiseError,
+    Moments,
+    Rows,
     delta,
     keeps,
     possible,
@@ -28,7 +31,6 @@ from covey.answers.estimates import (
     require_kept,
 )
 from covey.answers.evidence import Evidence
-from covey.answers.moments import Feature, Moments, Rows
 from covey.answers.persons import Persons
 from covey.core.arrays import Floats, Integers
 from covey.drawing import PART_PERSONS, Drawn, MakePersons, draw_persons

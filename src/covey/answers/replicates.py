@@ -22,8 +22,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from covey.answers.answer import About, Answer, in_library
-from covey.answers.estimates import Estimate
-from covey.answers.moments import Rows
+from covey.answers.estimates import Estimate, Rows
 from covey.core.arrays import Array, Floats, processors
 from covey.core.draw.balanced import keep_limits
 from covey.core.paper.blocks import bootstrap, round_bits, round_categories
