@@ -8,7 +8,7 @@ of them, the number of events among them, are near their law. Post-processing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -129,7 +129,7 @@ def laid_in_order(linked: Histories, timing: Timing, last: int) -> Histories:
     own = events[:, timing.order]
     if timing.gap is None:
         events[:, timing.order] = own[np.lexsort((own, linked.owner))]
-        return linked.recoded(linked.persons, events)
+        return replace(linked, events=events)
     gaps = np.maximum(events[:, timing.gap] - 1, 0)
     start = np.flatnonzero(linked.places == 0)
     whose = np.repeat(np.arange(len(start)), np.diff(np.append(start, len(own))))
@@ -141,7 +141,7 @@ def laid_in_order(linked: Histories, timing: Timing, last: int) -> Histories:
     events[:, timing.order] = first[whose] + since
     after = np.diff(events[:, timing.order], prepend=0)
     events[:, timing.gap] = np.where(linked.places > 0, after + 1, 0)
-    return linked.recoded(linked.persons, events)
+    return replace(linked, events=events)
 
 
 def shuffled(linked: Histories, public: np.random.Generator) -> Histories:

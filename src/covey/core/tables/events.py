@@ -7,7 +7,7 @@ number of events is (docs/proofs/persons.md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -126,15 +126,6 @@ class Histories:
         """The events that another one of their person follows, and what such a step weighs: ⌊2^20/(N − 1)⌋."""
         first = np.flatnonzero(self.owner[1:] == self.owner[:-1])
         return first, (WEIGHT_STEPS // np.maximum(self.counts - 1, 1))[self.owner[first]]
-
-    @property
-    def bins(self) -> Integers:
-        """The bin of each person's number of events."""
-        return np.searchsorted(count_bins(self.most), self.counts, side="right") - 1
-
-    def recoded(self, persons: Array, events: Array) -> Histories:
-        """The same persons and events with other codes."""
-        return replace(self, persons=persons, events=events)
 
 
 def person_codes(linked: Histories, codes: Integers, size: int) -> Integers:

@@ -8,7 +8,7 @@ at most 1/n at every value: so does their distance from fixed ones (docs/proofs/
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -104,12 +104,12 @@ class PersonsLaw:
         """The same from two generators: numbers get values from their private measures, and the order column rises."""
         drawn = self.sequences.draw(units, public, mended)
         first = drawn.persons.shape[1]
-        tables = [drawn.persons.astype(np.int64), drawn.events.astype(np.int64)]
+        persons, events = drawn.persons.astype(np.int64), drawn.events.astype(np.int64)
         for j, cells in self.cells.items():
-            of, column = (tables[0], j) if j < first else (tables[1], j - first)
+            of, column = (persons, j) if j < first else (events, j - first)
             if len(of):
                 of[:, column] = cells.values(of[:, column], values)
-        return laid_in_order(drawn.recoded(*tables), self.sequences.timing, self.last)
+        return laid_in_order(replace(drawn, persons=persons, events=events), self.sequences.timing, self.last)
 
     @cached_property
     def _counted(self) -> Histories:
