@@ -147,22 +147,6 @@ def test_one_hot_integers_come_back_as_such():
     assert abs(true - made) < 0.05 < abs(X[:, 0].mean() * X[:, 3].mean() - true)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"body": HalfSpace([1.0], 1)},
-        {"body": Ball(2, 0.0)},
-        {"body": Box([1.0], [1.0])},
-        {"body": Ball(2), "domain": [2, 2]},
-        {"body": Ball(2), "at_most": [([0, 1], 1)]},
-        {"body": Ball(2), "t": 1},
-    ],
-)
-def test_what_does_not_go_together_is_refused(options):
-    with pytest.raises(ParameterError):
-        covey.PrivateSynthesizer(1.0, **options)
-
-
 def test_tables_that_do_not_fit_are_refused_and_noise_is_announced():
     synth = covey.PrivateSynthesizer(1.0, body=Ball(2), seed=0)
     with pytest.raises(InputError, match="columns"):

@@ -34,12 +34,7 @@ MOST_OF_A_GROUP = 0.5  # of a group's weight that one record may have: beyond it
 
 
 def group_centres(
-    records: Records,
-    body: Body,
-    group_size: int,
-    method: str,
-    weights: Array | None = None,
-    gram: Array | None = None,
+    records: Records, body: Body, group_size: int, method: str, weights: Array | None = None, gram: Array | None = None
 ) -> AnonymousCentres:
     """Averages over groups of at least `group_size` rows, whatever their weights.
 

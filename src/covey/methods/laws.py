@@ -91,14 +91,10 @@ class BitLaw(RowLaw):
         return keep_limits(bits, self.limits, streams.postprocessing("limits")) if self.limits else bits
 
     def table(self, query: Query) -> Floats:
-        """Shares of cells, or mean products, of columns that are independent in each centre."""
-        y = self.cloud.points
-        if query.view == "product":
-            middle = np.array([query.factors[a].law[1] for a in range(y.shape[1])])
-            u = y - middle
-            return np.array([self.cloud.weights @ u[:, own].prod(axis=1) for own in map(list, query.sets)])
+        """Shares of cells of columns that are independent in each centre."""
         if type(query) is not Query or query.of != "row":
             return super().table(query)
+        y = self.cloud.points
         both = WeightedPoints(self.cloud.weights, np.stack([1 - y, y], axis=2).reshape(len(y), -1))
         return Mixture(both, [np.arange(2)] * y.shape[1]).table(query)
 

@@ -21,15 +21,7 @@ import numpy as np
 from covey.core.arrays import Array
 from covey.core.numbers.grid import Attribute, Category, NumberGrid
 from covey.core.tables.events import WEIGHT_STEPS
-from covey.core.tables.learned import (
-    Counting,
-    Noise,
-    Occurrences,
-    from_zero,
-    kept_bins,
-    kept_counts,
-    with_margins,
-)
+from covey.core.tables.learned import Counting, Noise, Occurrences, from_zero, kept_bins, kept_counts, with_margins
 from covey.engines.rows import Rows
 from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate, Moves, selection_threshold
@@ -281,9 +273,8 @@ def cost_words(cost: Mapping[str, Any], counted: str = "rows") -> str:
 
 def _standing_out(columns: int, budget: Budget, bins: int) -> float:
     """From how many rows on a bin of a number stands out of the noise."""
-    moves, part = column_moves(columns).under(budget), budget.part(SHARE)
-    law = "laplace" if budget.pure else "gaussian"
-    return float(kept_counts(part.deviation(moves.l1, moves.l2_squared), law, bins)[0])
+    sd = column_moves(columns).deviation(budget.part(SHARE))
+    return float(kept_counts(sd, "laplace" if budget.pure else "gaussian", bins)[0])
 
 
 def _named(columns: int, budget: Budget) -> int:

@@ -18,22 +18,10 @@ from typing import Any, Literal
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers, require_memory
-from covey.core.paper.blocks import (
-    BlockSums,
-    WeightedPoints,
-    block_sums,
-    damped_means,
-    microaggregate,
-    project_weights,
-)
+from covey.core.paper.blocks import BlockSums, WeightedPoints, block_sums, damped_means, microaggregate, project_weights
 from covey.core.paper.bodies import Body, Box, l1_radius
 from covey.core.paper.covering import LatticeCovering, equipartition
-from covey.core.paper.subspace import (
-    DIRECTION_BITS,
-    principal_directions,
-    quantise_directions,
-    slack,
-)
+from covey.core.paper.subspace import DIRECTION_BITS, principal_directions, quantise_directions, slack
 from covey.core.tables.counts import Counts, integer_scores, integer_squares, joined, moments
 from covey.core.tables.distance import covariance_loss
 from covey.errors import ParameterError, whole_number

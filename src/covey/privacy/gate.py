@@ -101,6 +101,11 @@ class Moves:
         """Of so many histograms, or tables to which a unit adds at most 1: a replaced row moves two counts, an added one one."""
         return cls(l1=2 * count, l2_squared=2 * count, added=cls(l1=count, l2_squared=count))
 
+    def deviation(self, budget: Budget) -> float:
+        """Of the independent noise on an entry that a budget pays for."""
+        own = self.under(budget)
+        return budget.deviation(own.l1, own.l2_squared)
+
     def under(self, budget: Budget) -> Moves:
         """How far neighbours of a promise are apart: a row replaced, or one more or less."""
         if not budget.size_is_secret:

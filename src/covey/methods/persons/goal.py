@@ -39,11 +39,7 @@ ROUNDS = 5  # of tilting: after two or three nothing changes
 
 
 def make_goal(
-    split: Split,
-    seen: OneWayModel,
-    counts: tuple[Floats, float],
-    tables: list[Measurement],
-    n: int,
+    split: Split, seen: OneWayModel, counts: tuple[Floats, float], tables: list[Measurement], n: int
 ) -> EventGoal:
     """What the measurements ask of a fit; `counts` are denoised shares of persons by number of events, and their noise."""
     law, sd = counts

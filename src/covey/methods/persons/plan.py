@@ -128,8 +128,7 @@ class PersonsPlan:
 
     def table_sd(self, n: int, budget: Budget) -> float:
         """The noise on an entry of a table of weight 1, in persons."""
-        moves = table_moves(weights_of(self.tables(n, budget))).under(budget)
-        return budget.deviation(moves.l1, moves.l2_squared)
+        return table_moves(weights_of(self.tables(n, budget))).deviation(budget)
 
     def bin_mass(self, n: int, budget: Budget) -> float:
         """Mass of a bin of an ordered attribute: so many deviations of the noise, within reason."""

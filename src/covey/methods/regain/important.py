@@ -124,8 +124,8 @@ NOTHING = Important()
 
 def averaged(noisy: Floats, sd: float, found: Measurement, domain: Domain) -> Floats:
     """The first measurement of all pairs, averaged with a second one of some by their variances where there are two."""
-    out, own = noisy.copy(), 1 / _deviation(found) ** 2
-    other = 1 / sd**2 if sd > 0 else 0.0
+    own, other = 1 / (float(found.sd) / found.per) ** 2, 1 / sd**2 if sd > 0 else 0.0
+    out = noisy.copy()
     for a, b in found.query.sets:
         one, two = domain.block(a), domain.block(b)
         out[one, two] = (own * found.table((a, b)) + other * noisy[one, two]) / (own + other)
@@ -140,7 +140,7 @@ def restored(covariances: Floats, noisy: Floats, sd: float, found: Measurement, 
     (1 − s²·d/‖ℓ‖²)₊ is put back, s the deviation of the average and d the table's degrees of freedom.
     """
     out = covariances.copy()
-    variance = 1 / (1 / _deviation(found) ** 2 + (1 / sd**2 if sd > 0 else 0.0))
+    variance = 1 / (1 / (float(found.sd) / found.per) ** 2 + (1 / sd**2 if sd > 0 else 0.0))
     for a, b in found.query.sets:
         one, two = domain.block(a), domain.block(b)
         lost = noisy[one, two] - covariances[one, two]
@@ -148,10 +148,6 @@ def restored(covariances: Floats, noisy: Floats, sd: float, found: Measurement, 
         out[one, two] += beyond_noise(lost, variance * freedom) * lost
         out[two, one] = out[one, two].T
     return out
-
-
-def _deviation(found: Measurement) -> float:
-    return float(found.sd) / found.per
 
 
 def measure_important(
@@ -186,8 +182,7 @@ def moves_of(count: int) -> Moves:
 
 def noise_of(count: int, budget: Budget) -> float:
     """The deviation of the noise on a cell of one of so many triples, in rows."""
-    moves = moves_of(count).under(budget)
-    return budget.deviation(moves.l1, moves.l2_squared)
+    return moves_of(count).deviation(budget)
 
 
 def triple_shares(pairs: Fraction, important: Important, n: int, q: int, budget: Budget) -> dict[str, Fraction]:

@@ -150,8 +150,8 @@ class TablePlan:
         live = self.declared.counts > 1
         if not any(draw.joint for draw in self.one_way(budget)):
             return 1.0
-        root, moves = np.sqrt(self.declared.counts[live]), Moves.histograms(1).under(budget)
-        laplace = budget.deviation(moves.l1, moves.l2_squared) * float(root.sum()) * float((1 / root).mean())
+        root = np.sqrt(self.declared.counts[live])
+        laplace = Moves.histograms(1).deviation(budget) * float(root.sum()) * float((1 / root).mean())
         return max(1.0, laplace / float(self.deviations(budget)[live].mean()))
 
     def one_way_part(self, n: int, budget: Budget) -> Fraction:
@@ -268,15 +268,14 @@ class TablePlan:
 
     def deviations(self, budget: Budget) -> Floats:
         """Of the noise on a count of each attribute, from the budget of the one-way tables; of a number, if it had one round."""
-        out, moves = np.zeros(len(self.attributes)), Moves.histograms(1).under(budget)
+        out = np.zeros(len(self.attributes))
         for draw in self.one_way(budget):
-            own = budget.part(draw.part)
-            out[list(draw.attributes)] = (
-                np.array(knorm_deviations(self.declared.counts[list(draw.attributes)].tolist(), budget.size_is_secret))
-                * float(own.laplace_scale(1))
-                if draw.joint
-                else own.deviation(moves.l1, moves.l2_squared)
-            )
+            own, members = budget.part(draw.part), list(draw.attributes)
+            if draw.joint:
+                deviations = knorm_deviations(self.declared.counts[members].tolist(), budget.size_is_secret)
+                out[members] = np.array(deviations) * float(own.laplace_scale(1))
+            else:
+                out[members] = Moves.histograms(1).deviation(own)
         return out
 
     def round_part(self, j: int, turn: int, pure: bool) -> Fraction:

@@ -223,8 +223,7 @@ def expected_focus(plan: TablePlan, n: int, budget: Budget) -> dict[str, float]:
         return pair_law(guess, budget.part(own.shares(n, budget, rest)["pairs"])).sd / n
 
     share = budget.part(plan.shares(n, budget, rest)["important"])
-    moves = own.moves(guess.sizes).under(budget)
-    first, second = others(plan), share.deviation(moves.l1, moves.l2_squared) / n
+    first, second = others(plan), own.moves(guess.sizes).deviation(share) / n
     both = 1 / (1 / first**2 + 1 / second**2) ** 0.5 if first > 0 else second
     without = Important(target=own.target, triples=own.triples) if own.triples else NOTHING
     found = {"important": both, "others": first, "without": others(TablePlan(plan.attributes, without))}
@@ -274,8 +273,8 @@ def one_way_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
     """The noise on a share of a one-way table, as far as denoising leaves it."""
     budget, plan = budget.part(1 - CERTIFICATE_SHARE), TablePlan(tuple(Category(size) for size in sizes if size > 1))
     own = budget.part(Fraction(histogram_share(n, plan.declared, budget)))
-    moves = Moves.histograms(len(plan.attributes)).under(budget)
-    sd = float(plan.deviations(own).mean()) if budget.pure else own.deviation(moves.l1, moves.l2_squared)
+    moves = Moves.histograms(len(plan.attributes))
+    sd = float(plan.deviations(own).mean()) if budget.pure else moves.deviation(own)
     return ONE_WAY_LEFT * sd / n
 
 
@@ -286,8 +285,7 @@ def pair_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
     if all(c <= 2 for c in sizes):
         return expected_pair_noise(n, max(len(sizes), 2), budget)
     if sum(c > 1 for c in sizes) < 2:
-        moves = Moves.histograms(1).under(budget)
-        return budget.deviation(moves.l1, moves.l2_squared) / n
+        return Moves.histograms(1).deviation(budget) / n
     share = Fraction(1 - histogram_share(n, domain, budget))
     law = pair_law(coarse(domain), budget.part(max(share, Fraction(1, 10))))
     return law.sd / n if law.family != "none" else BLIND / LEFT_AFTER_DENOISING

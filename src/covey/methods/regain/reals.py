@@ -38,16 +38,7 @@ from covey.errors import ParameterError
 from covey.measure.measurement import Measurement
 from covey.measure.query import Every, Factor, Query
 from covey.methods.laws import BodyLaw
-from covey.methods.model import (
-    Ask,
-    Asking,
-    Fitted,
-    Part,
-    Setting,
-    Statistic,
-    entries,
-    with_certificate,
-)
+from covey.methods.model import Ask, Asking, Fitted, Part, Setting, Statistic, entries, with_certificate
 from covey.methods.regain.bits import in_ball, in_cone
 from covey.methods.regain.measure_tables import ONE_ROW
 from covey.privacy.budget import Budget

@@ -40,14 +40,7 @@ from covey.measure.measurement import Measurements, joined_by_law
 from covey.measure.query import Factor, ToBins
 from covey.methods.laws import CodeLaw
 from covey.methods.model import Asking, Fitted, Setting, paid_by
-from covey.methods.regain.important import (
-    NOTHING,
-    Important,
-    averaged,
-    find_triples,
-    measure_important,
-    restored,
-)
+from covey.methods.regain.important import NOTHING, Important, averaged, find_triples, measure_important, restored
 from covey.methods.regain.measure_tables import (
     OneWay,
     OneWayCounts,

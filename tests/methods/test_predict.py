@@ -1,26 +1,31 @@
-"""One estimate of memory: near what releases took, and the same for plans, checks and refusals."""
+"""Memory, and how small a group may be: functions of public numbers, the same for plans, checks, refusals and reports."""
 
 import csv
+import json
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
+from click.testing import CliRunner
 
 import covey
-from benchmarks.memory import CASES, schema_of
+from benchmarks import groups, memory
+from covey.cli import main
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.errors import LostReleaseError, ParameterError
 from covey.methods.learning import expected_attributes
 from covey.methods.regain.plan_tables import MOST_MERGED, TablePlan
-from covey.methods.regain.predict import NO_ROOM, release_memory
+from covey.methods.regain.predict import NO_ROOM, SmallGroups, release_memory, small_groups
 from covey.privacy.budget import make_budget
 from covey.privacy.ledger import Ledger
+from covey.release.bundle import write_bundle
 from covey.release.pictures import distributions
 from covey.release.summary import MOST_LABELS, describe
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
-from covey.workflow import PrivateOrder, plan, release
+from covey.workflow import PrivateOrder, evaluate, plan, release
 
 TABLE = Path("docs/benchmarks/memory.csv")
 RECORDED = {
@@ -30,8 +35,8 @@ SIZES = [*map(Category, (2, 9, 40, 3000)), NumberGrid(10**6), NumberGrid(50)]
 
 
 def estimate(name):
-    case = CASES[name]
-    schema = schema_of(case).without("person") if case.persons else schema_of(case)
+    case = memory.CASES[name]
+    schema = memory.schema_of(case).without("person") if case.persons else memory.schema_of(case)
     budget = make_budget(case.epsilon, Fraction(case.delta), persons=case.persons)
     return release_memory(expected_attributes(schema), case.counted, budget) / 2**30
 
@@ -163,3 +168,70 @@ def test_bands_are_asked_for_the_labels_that_are_shown_alone():
     page = distributions(describe(Codec(schema)), [counts], True, Seen())
     assert asked == [[*range(4999, 4999 - MOST_LABELS + 1, -1), 5000]]  # the commonest, and missing
     assert "4989 others" in page[2]
+
+
+ATTRIBUTES = (Category(4), NumberGrid(101), Category(2), Category(2), NumberGrid(1000))
+ROWS = list(csv.DictReader(Path("docs/benchmarks/groups.csv").read_text(encoding="utf-8").splitlines()))
+
+
+def stated(case):
+    return small_groups(
+        expected_attributes(groups.schema_of(case)), case.rows, make_budget(case.epsilon, case.delta)
+    ).rows
+
+
+@pytest.mark.parametrize("name", sorted({row["table"] for row in ROWS}))
+def test_about_half_of_a_groups_difference_is_left_at_the_stated_size(name):
+    """Of simulated releases on record: at half the size most is gone, at twice the size most is left."""
+    case, own = groups.CASES[name], [row for row in ROWS if row["table"] == name]
+    size = stated(case)
+    assert size == int(own[0]["stated_rows"])
+    assert all(float(row["kept"]) < 0.35 for row in own if int(row["group_rows"]) < 0.55 * size)
+    assert all(float(row["kept"]) > 0.3 for row in own if int(row["group_rows"]) >= size)
+    assert any(int(row["group_rows"]) >= size for row in own)
+
+
+def test_much_more_budget_makes_the_size_smaller_and_more_columns_make_it_larger():
+    # In between it may stay: what a larger budget saves in noise, it spends on finer bins.
+    small, large = (small_groups(ATTRIBUTES, 20_000, make_budget(eps)).rows for eps in (0.2, 20))
+    assert small > 5 * large
+    assert small_groups(ATTRIBUTES * 3, 20_000, make_budget(0.2)).rows > 2 * small
+
+
+@pytest.mark.parametrize("attributes", [(Category(4), Category(9)), (NumberGrid(50),), (Category(2),) * 5])
+def test_nothing_is_said_where_there_are_no_means_of_groups(attributes):
+    assert small_groups(attributes, 1000, make_budget(1)) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "n", "words"),
+    [
+        (900, 5000, "smaller than about 900 rows (18%) are pulled towards the overall mean."),
+        (1200, 1_000_000, "smaller than about 1,200 rows (0.1%) are"),
+        (3000, 5000, "means of groups are pulled towards the overall mean, even for half of the rows."),
+    ],
+)
+def test_the_sentence_is_plain(rows, n, words):
+    assert words in SmallGroups(rows, n, "rows").sentence
+
+
+@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+def test_plan_report_and_evaluation_say_the_same(few_steps, tmp_path):
+    case = groups.CASES["visits, pure"]
+    schema = groups.schema_of(case)
+    frame = pl.DataFrame(groups.table_of(case, 0.08, 1))
+    frame.write_csv(tmp_path / "t.csv")
+    schema.save(tmp_path / "schema.json")
+    said = plan(schema, case.rows, 1, 0).prediction.groups.sentence
+    assert f"about {stated(case):,} rows" in said
+    command = ["plan", str(tmp_path / "schema.json"), "--rows", str(case.rows), "--epsilon", "1"]
+    assert said in CliRunner().invoke(main, command).output.splitlines()
+    assert json.loads(CliRunner().invoke(main, [*command, "--json"]).output)["smallest_group"] == stated(case)
+    synth = covey.PrivateSynthesizer(1, 0, schema=schema, seed=1).fit(frame)
+    bundle = write_bundle(synth.release(300), tmp_path / "out")
+    assert said in (bundle / "report.html").read_text(encoding="utf-8")
+    found = evaluate(tmp_path / "t.csv", bundle, predicting=False)
+    assert found.figures["small_groups"] == said
+    assert said in found.page()
+    shown = CliRunner().invoke(main, ["evaluate", str(tmp_path / "t.csv"), str(bundle)])
+    assert said in shown.output.splitlines()
