@@ -18,22 +18,18 @@ from covey.methods.relations.used import columns_of
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import WHOLE, Gate
 from covey.table.codec import Codec
+from covey.table.schema import Field
 
-SCHEMA = covey.Schema.from_dict(
-    {
-        "fields": [
-            {"name": "sub", "type": "string", "constraints": {"enum": ["A1", "A2", "B1", "B2"], "required": True}},
-            {"name": "grade", "type": "string", "constraints": {"enum": ["A", "B"], "required": True}},
-            {"name": "amount", "type": "integer", "constraints": {"minimum": 0, "maximum": 1000, "required": True}},
-            {"name": "fee", "type": "integer", "constraints": {"minimum": 0, "maximum": 200, "required": True}},
-            {"name": "total", "type": "integer", "constraints": {"minimum": 0, "maximum": 1200, "required": True}},
-            {"name": "clock", "type": "integer", "constraints": {"minimum": 0, "maximum": 2400, "required": True}},
-            {"name": "hour", "type": "integer", "constraints": {"minimum": 0, "maximum": 24, "required": True}},
-            {"name": "smoker", "type": "boolean", "constraints": {"required": True}},
-            {"name": "packs", "type": "integer", "constraints": {"minimum": 0, "maximum": 60}},
-        ],
-        "covey": {"relations": "learn"},
-    }
+MOST = {"amount": 1000, "fee": 200, "total": 1200, "clock": 2400, "hour": 24}
+LABELS = {"sub": ("A1", "A2", "B1", "B2"), "grade": ("A", "B")}
+SCHEMA = covey.Schema(
+    (
+        *(Field(name, "string", enum=labels, required=True) for name, labels in LABELS.items()),
+        *(Field(name, "integer", 0, most, required=True) for name, most in MOST.items()),
+        Field("smoker", "boolean", required=True),
+        Field("packs", "integer", 0, 60),
+    ),
+    relations="learn",
 )
 
 
@@ -54,11 +50,9 @@ def table(n, seed, related=True):
         "packs": [int(p) if s else None for p, s in zip(draw.integers(1, 60, n), smoker, strict=True)],
     }
     frame = pl.DataFrame(found)
-    return (
-        frame
-        if related
-        else pl.DataFrame({name: frame[name].shuffle(seed + j) for j, name in enumerate(frame.columns)})
-    )
+    if related:
+        return frame
+    return pl.DataFrame({name: frame[name].shuffle(seed + j) for j, name in enumerate(frame.columns)})
 
 
 @pytest.fixture(scope="module")

@@ -64,11 +64,8 @@ def test_a_release_keeps_shares_quantiles_and_ties(delta):
     assert found.law.distances(true).numbers <= found.certificate.misplaced.bound
     assert "below any value of a number" in found.certificate.sentence
     facts = certificate_facts(found.certificate)
-    assert (
-        facts["distribution_functions"]["bound"]
-        == facts["average_total_variation"]["bound"]
-        == found.certificate.misplaced.bound
-    )
+    for measure in ("distribution_functions", "average_total_variation"):
+        assert facts[measure]["bound"] == found.certificate.misplaced.bound
     without = replace(found.certificate, misplaced=replace(found.certificate.misplaced, numbers=False))
     assert "distribution_functions" not in certificate_facts(without)
 
@@ -235,11 +232,8 @@ def test_a_look_finds_tied_columns_and_leaves_independent_ones_alone():
         laws.append({m.law for m in made.measurements.found if m.kept and m.query.degree == 1})
     assert pairs == [True, False]
     assert laws == [{"knorm"}, {"knorm"}]
-    assert (
-        spent[0]
-        == spent[1]
-        == {"look": Fraction(95, 1000), TOGETHER: Fraction(855, 1000), "certificate": Fraction(1, 20)}
-    )
+    plan = {"look": Fraction(95, 1000), TOGETHER: Fraction(855, 1000), "certificate": Fraction(1, 20)}
+    assert spent == [plan, plan]
     assert {m.purpose for m in made.measurements.found} == {TOGETHER}
 
 
@@ -249,11 +243,7 @@ def test_only_the_noisy_number_of_a_look_decides(monkeypatch):
 
     def hiding(self, purpose, exact, *rest):
         found = real(self, purpose, exact, *rest)
-        return (
-            covey.privacy.gate.Measured(0 * found.values, found.sd, found.law, found.charge)
-            if purpose == "look"
-            else found
-        )
+        return replace(found, values=0 * found.values) if purpose == "look" else found
 
     monkeypatch.setattr(Gate, "measure", hiding)
     assert not charges(tied(1500), 1.0)[1].measurements.pairs().kept
