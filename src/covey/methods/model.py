@@ -265,12 +265,8 @@ def run(
 def _setting(rows: Rows, gate: Gate, public: Public | None, tick: Any) -> Setting:
     planned = {name: charge.amount for name, charge in gate.planned.items()}
     sd = rows.size_sd if isinstance(rows, Counted) else 0.0
-    return Setting(rows.n, rows.p, rows.steps, gate.budget, planned, public or _unseeded, tick or (lambda _: None), sd)
-
-
-def _unseeded(_: str) -> np.random.Generator:
-    """Public randomness where nobody asks for the same twice."""
-    return np.random.default_rng()
+    public = public or (lambda _: np.random.default_rng())  # where nobody asks for the same twice
+    return Setting(rows.n, rows.p, rows.steps, gate.budget, planned, public, tick or (lambda _: None), sd)
 
 
 def _answered(asks: Callable[[Setting], Asking[T]], units: _Units, told: Setting, gate: Gate) -> T:

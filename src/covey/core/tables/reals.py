@@ -111,7 +111,7 @@ def scale_sums(codes: Array) -> Counts:
 
 
 def squares_of(sums: Counts) -> Integers:
-    """Σuuᵀ as integers; `require_exact_reals` keeps them below 2^61."""
+    """Σuuᵀ as integers; `plan_reals` keeps them below 2^61."""
     _, high, mixed, low = sums.integers()
     return (high << 20) + (mixed << 10) + low
 

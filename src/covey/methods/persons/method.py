@@ -86,7 +86,8 @@ class RegainPersons:
             seen = self.own.look(one_way, totals, mass, pure, public("numbers"))
             split = Split.of(seen, first, count_factor(plan.most))
             found = yield from measure_tables(plan.tables(n, told.budget), split.factors)
-            barred = self._barred(seen)
+            # What no event of some persons can be, over categories and cells.
+            barred = Across.of(self.across, first, [edges[:-1] for edges in seen.edges])
             goal = make_goal(split, seen, (own, sd), found, n)
             goal = replace(goal, growth=plan.growth(n, told.budget))
             place = plan.timing.position
@@ -114,10 +115,6 @@ class RegainPersons:
                     groups.setdefault("numbers", []).append(query)
                 law = replace(law, reference=Reference.of(drawn, groups))
             return Fitted(law, kept)
-
-    def _barred(self, seen: OneWayModel) -> Across:
-        """What no event of some persons can be, over categories and cells."""
-        return Across.of(self.across, len(self.plan.persons), [edges[:-1] for edges in seen.edges])
 
     def _zeros(self, seen: OneWayModel, split: Split) -> tuple[Zeros | None, Zeros | None]:
         """What cannot occur, over the bins of persons (and the number of their events) and of events."""

@@ -135,7 +135,9 @@ def plan_bits(n: int, p: int, budget: Budget, declared: Coding | None = None, st
     # Beyond these pair noises means alone did better, in every table we tried.
     noise = expected_pair_noise(n, p, budget)
     hopeless = p < 2 or noise > (APART[p <= FEW] * np.sqrt(p) if pure else 0.5)
-    if hopeless or not moments_drawable(p, budget, steps):
+    # Whether the noise on means and pairs, which at least half of the budget pays for, fits its sampler; matrix noise does.
+    drawable = pure or budget.part(Fraction(1, 2)).variance(p * p) * (steps * UNIT**2) ** 2 <= MAX_SCALE**2 // 4
+    if hopeless or not drawable:
         mechanism, shares = "means", {"means": Fraction(1)}
     elif pure and noise > JOINTLY * np.sqrt(p):
         mechanism, shares = "matrix", {"means": ALONE, "moments": 1 - ALONE}
@@ -160,13 +162,6 @@ def plan_bits(n: int, p: int, budget: Budget, declared: Coding | None = None, st
         parity_steps=450 if clean else 150,
         declared=declared,
     )
-
-
-def moments_drawable(p: int, budget: Budget, steps: int) -> bool:
-    """Whether the noise on means and pairs, which at least half of the budget pays for, fits its sampler; matrix noise does."""
-    if budget.pure:
-        return True
-    return budget.part(Fraction(1, 2)).variance(p * p) * (steps * UNIT**2) ** 2 <= MAX_SCALE**2 // 4
 
 
 def expected_pair_noise(n: int, p: int, budget: Budget) -> float:

@@ -226,27 +226,25 @@ def measure_one_way(counts: OneWayCounts, plan: TablePlan, told: Setting) -> Ask
     draws = plan.one_way(told.allowance("histograms"), told.steps)
     parts = {draw.attributes[0]: draw.part for draw in draws if not draw.joint}
     asks: list[Ask] = []
-    places: list[tuple[int, bool]] = []
+    grouped: dict[int, Factor] = {}
     for draw in draws:
         if draw.joint:
             every = {j: Factor.plain(plan.attributes[j].size) for j in draw.attributes}
             tables = [Part(counts.query(j, one), counts.codes(j), one.size) for j, one in every.items()]
             asks.append(Ask("histograms", tables, ONE_ROW, draw.part, noise="knorm"))
-            places += [(j, False) for j in draw.attributes]
     for j, a in enumerate(plan.attributes):
         if isinstance(a, NumberGrid) or j not in parts:
             continue
         part, codes, plain = parts[j], counts.codes(j), Factor.plain(a.size)
         if a.groups:
-            own = Factor(plain.edges, np.array(a.groups))
+            grouped[j] = own = Factor(plain.edges, np.array(a.groups))
             asks.append(_counted(counts, j, own, codes.map(group_counts, own.bins), GROUPS * part))
-            places.append((j, True))
             part = (1 - GROUPS) * part
         asks.append(_counted(counts, j, plain, codes, part))
-        places.append((j, False))
-    measured = (yield asks) if asks else []
-    found = {j: m for (j, coarse), m in zip(places, measured, strict=True) if not coarse}
-    groups = {j: m for (j, coarse), m in zip(places, measured, strict=True) if coarse}
+    found, groups = dict[int, Measurement](), dict[int, Measurement]()
+    for m in (yield asks) if asks else []:
+        ((j, factor),) = m.query.factors.items()
+        (groups if factor is grouped.get(j) else found)[j] = m
     trees = {j: Tree(grid, counts.total(j)) for j, grid in numbers.items()}
     for turn in range(max((grid.rounds for grid in numbers.values()), default=0)):
         growing = [j for j, grid in numbers.items() if turn < grid.rounds]

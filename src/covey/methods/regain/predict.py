@@ -62,11 +62,15 @@ class Prediction:
     delta: float
     error: float
     misplaced: float
-    seconds: float
-    stages: dict[str, float]  # the same seconds, stage by stage
+    stages: dict[str, float]  # seconds, stage by stage
     memory_gib: float
     warnings: tuple[str, ...]
     groups: SmallGroups | None = None  # below which size means of groups are pulled towards the overall mean
+
+    @property
+    def seconds(self) -> float:
+        """Of all stages."""
+        return sum(self.stages.values())
 
     @property
     def sentence(self) -> str:
@@ -126,17 +130,9 @@ def predict(  # the public numbers of a release, and what is promised
         warnings.append("an epsilon above 10 is a weak guarantee")
     if needed > allowed_memory():
         warnings.append(NO_ROOM)
-    return Prediction(
-        float(epsilon),
-        float(delta),
-        error,
-        misplaced(epsilon),
-        sum(stages.values()),
-        stages,
-        needed / 2**30,
-        tuple(warnings),
-        small_groups(kinds, n, own),
-    )
+    found = small_groups(kinds, n, own)
+    out, gib = misplaced(epsilon), needed / 2**30
+    return Prediction(float(epsilon), float(delta), error, out, stages, gib, tuple(warnings), found)
 
 
 def solve_epsilon(misplaced: Callable[[float], float], target: Fraction | None, least: float, counted: str) -> Fraction:

@@ -88,7 +88,9 @@ def plan_reals(n: int, p: int, budget: Budget) -> RealPlan:
     Pairs are measured where their noise leaves something of them, in the scale of private margins where these are clear enough to
     give one. Means and margins alone are left where pairs would be noise.
     """
-    require_exact_reals(n, p)
+    longest = int(LONGEST * p) * UNIT**2
+    if 2 * n * longest >= CLAMP or n >= 1 << 32 or isqrt(longest) >= 1 << 20:  # of the integers that hold sums
+        raise ParameterError(f"a table of {n} rows and {p} numeric columns is too large: its sums would pass 2^61.")
     rest = 1 - MARGINS - RADIUS
     rounds = margin_rounds(n, p, budget.part(MARGINS))
     if p < 2:
@@ -134,18 +136,6 @@ def pair_noise(n: int, p: int, radius_squared: float, budget: Budget) -> float:
 def radii(p: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Squared radii to choose from, in squared spreads."""
     return np.asarray(np.geomspace(SHORTEST, LONGEST, RADII) * p)
-
-
-def constant_coordinate(radius_squared: int) -> int:
-    """a ≈ √(R²/3), in the integer steps of rows."""
-    return max(1, isqrt(int(CONSTANT * radius_squared)))
-
-
-def require_exact_reals(n: int, p: int) -> None:
-    """Refuse, on public sizes alone, a table whose sums could outgrow the integers that hold them."""
-    longest = int(LONGEST * p) * UNIT**2
-    if 2 * n * longest >= CLAMP or n >= 1 << 32 or isqrt(longest) >= 1 << 20:
-        raise ParameterError(f"a table of {n} rows and {p} numeric columns is too large: its sums would pass 2^61.")
 
 
 STEPS = 1 << CODE_BITS  # of a column between its bounds
@@ -226,7 +216,7 @@ def measure_moments(told: Setting, spread: Spread) -> Asking[tuple[Measurement, 
     first, second = sums.map(part), sums.map(squares_of)
     single, pairs = (Query(Every(p, degree), {}, "product") for degree in (1, 2))
     if told.pure:
-        a = constant_coordinate(R2)
+        a = max(1, isqrt(int(CONSTANT * R2)))  # ≈ √(R²/3), in the integer steps of rows
         parts = [
             Part(single, first.map(entries, None), (slice(0, 1), slice(1, p + 1))),
             Part(pairs, second, (slice(1, p + 1), slice(1, p + 1))),
