@@ -13,7 +13,7 @@ import covey
 from audits.gates import a_budget, a_gate
 from covey.answers.replicates import Mechanism
 from covey.answers.tables import write_tables
-from covey.core.fit.triples import deviations, varying_triples
+from covey.core.fit.centres import deviations, varying_triples
 from covey.core.tables.domain import Domain
 from covey.errors import CannotAnswerError, InternalError, ParameterError
 from covey.measure.measurement import Measurement
