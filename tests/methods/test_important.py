@@ -223,7 +223,7 @@ def test_an_exclusive_or_is_learned_and_pairs_alone_do_not(delta, n):
     X = exclusive(n, 8)
     options = {"domain": [2] * 8, "seed": 1}
     with_them = covey.PrivateSynthesizer(1.0, delta, triples=2, **options).fit(X)
-    assert (1, 2, 4) in with_them.numbers.triples.names
+    assert (1, 2, 4) in with_them._law.triples.names
     assert missed(X, with_them.sample(1500)) < 0.1
     assert missed(X, covey.PrivateSynthesizer(1.0, delta, **options).fit(X).sample(1500)) > 0.4
 
@@ -232,7 +232,7 @@ def test_an_exclusive_or_is_learned_and_pairs_alone_do_not(delta, n):
 def test_where_there_are_none_the_centres_stay_as_pairs_made_them():
     X = np.random.default_rng(2).integers(0, 2, (6000, 8))
     synth = covey.PrivateSynthesizer(1.0, 1e-9, domain=[2] * 8, triples=2, seed=1).fit(X)
-    assert synth.numbers.triples is None
+    assert synth._law.triples is None
     assert {charge.purpose for charge in synth.privacy.charges} >= {
         "choosing triples",
         "triples",
@@ -251,7 +251,7 @@ def test_a_target_leads_to_triples_with_it_and_the_bundle_draws_them_again(tmp_p
     X = exclusive(9000, 6, size=3)
     frame = pl.DataFrame({f"c{j}": np.array(list("abc"))[X[:, j]] for j in range(6)})
     synth = covey.PrivateSynthesizer(2.0, 1e-9, schema=schema, seed=2).fit(frame)
-    assert synth.numbers.triples.names == ((1, 2, 4),)
+    assert synth._law.triples.names == ((1, 2, 4),)
     purposes = {charge.purpose for charge in synth.privacy.charges}
     assert {"choosing triples", "triples"} <= purposes
     write_bundle(synth.release(500), tmp_path / "bundle")
