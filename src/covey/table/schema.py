@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -211,20 +212,16 @@ class Schema(Domain):
     @cached_property
     def derived(self) -> tuple[Field, ...]:
         """The fields that are computed from others, each after those that it needs."""
-        known, found = {f.name for f in self.fields if f.derived is None}, []
-        left = [f for f in self.fields if f.derived is not None]
-        for field in left:
-            for name in () if field.derived is None else field.derived.bases:
+        bases = {field.name: field.derived.bases for field in self.fields if field.derived is not None}
+        for own, names in bases.items():
+            for name in names:
                 if self[name].learn:
-                    raise field.wrong(f"is derived from {name!r}, which is to be learned", "Declare that field.")
-        while left:
-            ready = [f for f in left if f.derived is not None and known.issuperset(f.derived.bases)]
-            if not ready:
-                raise left[0].wrong("is derived from itself, through other fields", "Break the circle.")
-            found += ready
-            known |= {f.name for f in ready}
-            left = [f for f in left if f.name not in known]
-        return tuple(found)
+                    raise self[own].wrong(f"is derived from {name!r}, which is to be learned", "Declare that field.")
+        try:
+            return tuple(self[name] for name in TopologicalSorter(bases).static_order() if name in bases)
+        except CycleError as error:
+            name = error.args[1][0]
+            raise self[name].wrong("is derived from itself, through other fields", "Break the circle.") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Schema:
