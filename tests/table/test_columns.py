@@ -8,13 +8,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import xlsxwriter
+from pyarrow import feather
 
 from covey.errors import CoveyWarning, InputError
 from covey.table.codec import Codec
+from covey.table.dialects import Dialect
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
 from tests.table.examples import PEOPLE, SCHEMA, cells, one
+from tests.table.test_workbook import workbook
 
 ZONE = timezone(timedelta(hours=-8))
 
@@ -75,26 +77,16 @@ def test_columns_of_one_name_are_all_read_each_under_a_name_of_its_own(tmp_path,
     names, rows = ["a", "b", "a", " a"], [["1", "x", "2", "3"], ["4", "y", "5", "6"]]
     table = pa.table([list(column) for column in zip(*rows, strict=True)], names=names)
     path = tmp_path / f"t.{kind}"
-    if kind == "pandas":
-        source = pd.DataFrame(rows, columns=names)
-    elif kind == "pyarrow":
-        source = table
-    else:
-        source = path
-        if kind == "csv":
-            path.write_text("a,b,a, a\n1,x,2,3\n4,y,5,6\n")
-        elif kind == "parquet":
-            pq.write_table(table, path)
-        elif kind == "arrow":
-            with pa.ipc.new_file(path, table.schema) as file:
-                file.write(table)
-        else:
-            book = xlsxwriter.Workbook(path)
-            sheet = book.add_worksheet()
-            for i, row in enumerate([names, *rows]):
-                sheet.write_row(i, 0, row)
-            book.close()
-    read = read_table(source)
+    made = {
+        "pandas": lambda: pd.DataFrame(rows, columns=names),
+        "pyarrow": lambda: table,
+        "csv": lambda: path.write_text("a,b,a, a\n1,x,2,3\n4,y,5,6\n"),
+        "parquet": lambda: pq.write_table(table, path),
+        "arrow": lambda: feather.write_feather(table, path),
+        "xlsx": lambda: workbook(path, [names, *rows]),
+    }
+    source = made[kind]()
+    read = read_table(source if kind in ("pandas", "pyarrow") else path, dialect=Dialect(sheet="Data"))
     assert read.twice == ("a_2", "a_3")
     assert cells(read) == {"a": ["1", "4"], "b": ["x", "y"], "a_2": ["2", "5"], "a_3": ["3", "6"]}
 
