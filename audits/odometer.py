@@ -302,7 +302,9 @@ def ride(one: Ride, seed, quick=True):
         yield from (f"{one.name}: {words}" for words in unproven(one, subject, tape))
         if subject.privacy is not None and promise_broken(subject.privacy):
             yield f"{one.name}: the charges need a larger δ than was promised"
-        for name, other in {**one.neighbours, "a stranger": one.stranger}.items():
+        # A wrong charge shows at the first neighbour, what leaves unpaid at a stranger: planted faults end there.
+        first, *others = one.neighbours.items()
+        for name, other in (first, ("a stranger", one.stranger), *others):
             moved = {}
             try:
                 again = fitted(one, other, replaying_gate(tape, moved), seed)[1]
