@@ -115,6 +115,8 @@ def test_no_interval_becomes_longer_by_averaging(release):
 
 def test_what_the_folder_does_not_hold_cannot_be_run_again(release):
     """A prior, or triples that the caller asked for: replicates without them would be others than the release."""
+    with pytest.raises(CannotAnswerError, match="cannot be run again"):
+        dataclasses.replace(release, fitted=dataclasses.replace(release.fitted, measurements=None)).replicates(1)
     more = (*release.privacy.charges[:-1], dataclasses.replace(release.privacy.charges[-1], purpose="triples"))
     for change in ({"prior": "ab" * 32}, {"charges": more}):
         other = dataclasses.replace(release, privacy=dataclasses.replace(release.privacy, **change))
@@ -152,32 +154,29 @@ def test_numbers_and_categories_are_run_again_too():
             assert one.rows["age"].dtype == pl.Int64
 
 
-def test_what_is_no_number_or_cannot_be_run_again_is_refused(release):
+def test_what_is_no_number_or_too_few_is_refused(release):
     with pytest.raises(ParameterError, match="one number"):
         release.interval(lambda frame: frame, 4)
     with pytest.raises(CannotAnswerError, match="no finite value"):
         release.interval(lambda frame: float("nan"), 4)
     with pytest.raises(ParameterError, match="4 or more"):
         release.interval(share_of_a, 2)
-    with pytest.raises(CannotAnswerError, match="cannot be run again"):
-        dataclasses.replace(release, fitted=dataclasses.replace(release.fitted, measurements=None)).replicates(1)
 
 
 def test_functions_are_given_frames_of_the_library_that_is_wanted(release):
-    kinds = []
+    kinds, answers = [], set()
 
     def share(frame):
         kinds.append(type(frame).__module__.split(".")[0])
         return frame["a"].to_numpy().mean()
 
     with cheap_fits():
-        answers = {name: release.interval(share, 4, library=name, seed=1) for name in ("polars", "pandas", "arrow")}
-        tables = release.replicates(2, library="pandas", seed=1)
+        for name in ("polars", "pandas", "arrow"):
+            found = release.interval(share, 4, library=name, seed=1)
+            answers.add((found.low, found.value, found.high))
+        assert type(release.replicates(1, library="pandas", seed=1)[0].rows).__module__.startswith("pandas")
     assert kinds == ["polars"] * 6 + ["pandas"] * 6 + ["pyarrow"] * 6
-    assert len({(a.low, a.value, a.high) for a in answers.values()}) == 1
-    assert {type(one.rows).__module__.split(".")[0] for one in tables} == {"pandas"}
-    with pytest.raises(ParameterError, match="library must be one of"):
-        release.interval(share, 4, library="excel")
+    assert len(answers) == 1
 
 
 def test_an_interval_shows_how_far_it_has_come_before_its_first_replicate_is_done(release, monkeypatch):

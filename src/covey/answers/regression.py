@@ -93,9 +93,7 @@ def read(formula: str, family: str, release: Release) -> Model:
         raise ParameterError(f"a logistic regression needs a yes/no column as outcome, and {outcome!r} is none.{kind}")
     else:
         feature, there = release.number_feature(column)
-    own = release.shares[feature.attribute] * there
-    filled = np.where(there > 0, feature.scores, feature.scores @ own / max(own.sum(), 1e-12))
-    features, labels, numbers = [Feature(feature.attribute, filled, feature.within)], [CONSTANT], {0: outcome}
+    features, labels, numbers = [_filled(feature, there, release)], [CONSTANT], {0: outcome}
     for name in terms:
         held = Feature(feature.attribute, there, condition=True) if len(terms) == 1 and not there.all() else None
         for label, found in _terms(name, release):
@@ -144,25 +142,22 @@ def _terms(name: str, release: Release) -> list[tuple[str, Feature]]:
     groups = columns.groups(name, evidence.bins(place))
     if field.type == "boolean" or (columns.scale(name) is not None and field.type in ("integer", "number")):
         feature, there = release.number_feature(name)
-        own = release.shares[place] * there
-        filled = np.where(there > 0, feature.scores, feature.scores @ own / max(own.sum(), 1e-12))
-        out = [(name, Feature(place, filled, feature.within))]
-        apart = [(label, mask) for label, mask in groups if not (mask * there).any()]
-        return out + [
-            (f"{name}={label}", Feature(place, m, condition=True))
-            for label, m in apart
-            if _stands_out(place, m, release)
-        ]
-    shares = [float(release.shares[place] @ mask) for _, mask in groups]
-    common = int(np.argmax(shares))
-    out = [
-        (f"{name}={label}", Feature(place, mask, condition=True))
-        for k, (label, mask) in enumerate(groups)
-        if k != common and _stands_out(place, mask, release)
-    ]
+        out, groups = [(name, _filled(feature, there, release))], [own for own in groups if not (own[1] * there).any()]
+    else:
+        common = int(np.argmax([float(release.shares[place] @ mask) for _, mask in groups]))
+        out, groups = [], [own for k, own in enumerate(groups) if k != common]
+    clear = [(label, mask) for label, mask in groups if _stands_out(place, mask, release)]
+    out += [(f"{name}={label}", Feature(place, mask, condition=True)) for label, mask in clear]
     if not out:
         raise CannotAnswerError(f"only one group of {name!r} stands out of the noise. Leave it out.")
     return out
+
+
+def _filled(feature: Feature, there: Floats, release: Release) -> Feature:
+    """A number that is its mean where it is missing."""
+    own = release.shares[feature.attribute] * there
+    filled = np.where(there > 0, feature.scores, feature.scores @ own / max(own.sum(), 1e-12))
+    return Feature(feature.attribute, filled, feature.within)
 
 
 def _occurs(group: Feature, there: Feature, release: Release) -> bool:
