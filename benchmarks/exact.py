@@ -23,7 +23,7 @@ import numpy as np
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.noise import integers
 from covey.core.noise.integers import Number, Size, rounded_gaussian
-from covey.core.noise.matrix import MatrixNoise, simulated_matrix
+from covey.core.noise.matrix import HEIGHT, MatrixNoise, simulated_matrix
 from covey.entropy import Streams
 
 DIMENSIONS = (17, 101, 301, 1001, 2001)
@@ -43,8 +43,8 @@ def exact(q: int, generator: np.random.Generator) -> tuple[float, int]:
     p = q - 1
     start = time.perf_counter()
     noise = Counted(Fraction(8 * p, 3), [Fraction(1)] * q, generator)  # bits at ε = 1
-    for rows, columns in noise.strips():
-        noise.block(rows, columns)
+    for begin in range(0, q, HEIGHT):
+        noise.block(slice(begin, min(begin + HEIGHT, q)), slice(begin, q))
     return time.perf_counter() - start, noise.refined
 
 

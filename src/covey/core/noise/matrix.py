@@ -16,7 +16,7 @@ is itself drawn (docs/proofs/cone.md, "Signs"): less noise for the same promise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil, isqrt, lcm, sqrt
 from typing import Any
@@ -232,7 +232,7 @@ class MatrixNoise:
         return float(self.scale) * sqrt((self.dimension + 1) / 2)
 
     def block(self, rows: slice, columns: slice) -> Integers:
-        """Some rows and columns of the matrix; the strips of `strips` cover its upper triangle in the least time and memory."""
+        """Some rows and columns of the matrix; strips of rows [a, b) and columns [a, q) cover its upper triangle in little memory."""
         i, j = (np.arange(self.dimension)[part] for part in (rows, columns))
         out = np.zeros((len(i), len(j)), dtype=np.int64)
         for begin in range(0, len(i) if len(j) else 0, HEIGHT):
@@ -244,12 +244,6 @@ class MatrixNoise:
             else:
                 out[begin : begin + len(part)] = self._entries(part, j)
         return out
-
-    def strips(self) -> Iterator[tuple[slice, slice]]:
-        """Rows and columns of strips that cover the upper triangle: rows [a, b) and columns [a, q)."""
-        height = max(1, min(HEIGHT, STRIP // self.dimension))
-        for begin in range(0, self.dimension, height):
-            yield slice(begin, min(begin + height, self.dimension)), slice(begin, self.dimension)
 
     def _entries(self, i: Integers, j: Integers) -> Integers:
         """The entries of consecutive rows i and columns j."""
