@@ -90,7 +90,7 @@ def test_a_band_is_found_through_noise_that_hides_its_cells():
 
 def test_nothing_is_read_into_noise():
     domain, shares, _, noise = noisy_band(seed=3)
-    assert not NormalTables(shares, domain, NONE).explained(0.25 * noise, 0.004).any()
+    assert NormalTables(shares, domain, NONE).best(0.25 * noise, 0.004) == [None]
 
 
 def test_finer_bins_add_up_to_the_measured_ones_and_keep_the_band():

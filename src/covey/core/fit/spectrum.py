@@ -88,7 +88,7 @@ class Denoisers:
             found[3:3] = [self.prior, self.prior + beyond]
         if self.normal is None or not self.normal.pairs or self._many:
             return found
-        tied = self.normal.explained(target, sd)
+        tied = self.normal.at(self.normal.best(target, sd), len(target))
         rest = self._plain(target - tied, noise, sd, rounds)
         return [*found, tied, *(tied + part for part in rest)]
 
@@ -226,10 +226,6 @@ class NormalTables:
             place = int(np.argmax(gain))
             found.append(place if gain[place] > TOLL * sd**2 else None)
         return found
-
-    def explained(self, target: Floats, sd: float) -> Floats:
-        """The covariances that the best correlation of each pair gives."""
-        return self.at(self.best(target, sd), len(target))
 
     def at(self, best: list[int | None], size: int) -> Floats:
         """Covariances of all pairs at given correlations."""

@@ -232,7 +232,7 @@ class MatrixNoise:
         return float(self.scale) * sqrt((self.dimension + 1) / 2)
 
     def block(self, rows: slice, columns: slice) -> Integers:
-        """Some rows and columns of the matrix; strips of rows [a, b) and columns [a, q) cover its upper triangle in little memory."""
+        """Some rows and columns of the matrix; strips of rows [a, b) and columns [a, q) cover it in little memory."""
         i, j = (np.arange(self.dimension)[part] for part in (rows, columns))
         out = np.zeros((len(i), len(j)), dtype=np.int64)
         for begin in range(0, len(i) if len(j) else 0, HEIGHT):
