@@ -248,8 +248,11 @@ class Reader:
             raise ParameterError(PERSONS)
         return (None if self.description.alone else given[names[0]]), given[names[-1]]
 
-    def open(self, given: Any) -> tuple[Histories, tuple[TableRead, ...]]:
-        """Persons with their events as codes, open to the owner of the tables. What does not link is refused."""
+    def open(self, given: Any, again: bool = False) -> tuple[Histories, tuple[TableRead, ...]]:
+        """Persons with their events as codes, open to the owner of the tables. What does not link, or has no order, is refused.
+
+        Tables that are read again were charged for: nothing is refused any more for what a cell holds.
+        """
         own, ring = self.description, new_keyring()
         unit, part, link = own.unit, own.events, own.link
         first, second = self._both(given)
@@ -259,6 +262,8 @@ class Reader:
             keep = [events.names.index(name) for name in own.codecs[1].names if name in events.names]
             events = replace(events, codes=events.codes[:, keep])
         owner = _owners(persons, events, unit, part)
+        if not again:
+            _require_order(events, part)
         order = np.lexsort((*_ties(second, events), *(() if events.order is None else (events.order,)), owner))
         codes = events.codes[order]
         if link.positions or link.gaps:
@@ -279,6 +284,7 @@ class Reader:
         events = _read_keyed(second, own.events, ring)
         persons = _bare(first, own.unit, ring, events) if own.unit.bare else _read_keyed(first, own.unit, ring)
         owner = _owners(persons, events, own.unit, own.events)
+        _require_order(events, own.events)
         counts = np.bincount(owner, minlength=len(persons.keys))
         texts = np.array([column.is_text for column in events.columns], dtype=bool)
         parts, row, width = list[tuple[Coded, Integers]](), 0, (len(persons.columns), len(events.columns))
@@ -293,11 +299,13 @@ class Reader:
             codes = np.hstack([np.full((len(coded), width[0]), -1), coded.codes])
             parts.append((Coded(codes, (*[()] * width[0], *coded.words)), weights[row : row + len(coded)]))
             row += len(coded)
-        rows, cut = (
-            WeightedRows(parts, len(persons.keys), sum(width)),
-            int(np.maximum(counts - own.link.at_most, 0).sum()),
-        )
-        return Prepared(rows, (persons.table, events.table), self, cut, again=lambda reader: reader.prepare(given))
+        rows = WeightedRows(parts, len(persons.keys), sum(width))
+        cut = int(np.maximum(counts - own.link.at_most, 0).sum())
+
+        def again(reader: Reader) -> Prepared:
+            return reader.sealed(*reader.open(given, again=True))
+
+        return Prepared(rows, (persons.table, events.table), self, cut, again=again)
 
 
 @dataclass(frozen=True)
@@ -389,8 +397,25 @@ def _collected(frame: Any, wanted: Schema) -> Any:
         return chosen.toArrow().rename_columns(list(match(list(frame.columns), wanted)[0]))
 
 
+def _require_order(events: _Keyed, part: Resource) -> None:
+    """Refuse rows without a value of the column that orders them."""
+    order = None if part.parent is None else part.parent.order
+    seen = None if order is None else events.table.log.columns.get(order)
+    # A required field has its default where a cell is empty: the log knows how often that was.
+    holes = 0 if seen is None else seen.missing + seen.unparseable
+    for j, column in enumerate(events.columns):
+        if column.field.name == order:  # words among numbers may be learned elsewhere, and order nothing
+            places = np.concatenate([coded.codes[:, j] for coded in events.parts])
+            holes = int(np.count_nonzero((places < 0) | (places >= column.bins)))
+    if holes:
+        raise InputError(
+            f"{part.name}: {holes:,} of {len(events.keys):,} rows have no {order!r}, which orders them. Fill in the values, or "
+            f"leave out order. {NOTHING}"
+        )
+
+
 def _owners(first: _Keyed, second: _Keyed, one: Resource, two: Resource) -> Integers:
-    """The place of each event's person, or a refusal: persons without a key, twice the same, or events of nobody or unordered."""
+    """The place of each event's person, or a refusal: persons without a key, twice the same, or events of nobody."""
     persons, events = first.keys, second.keys
     if not len(persons):
         raise InputError(f"{one.name} has a header and no rows. There is nothing to synthesize. {NOTHING}")
@@ -418,15 +443,6 @@ def _owners(first: _Keyed, second: _Keyed, one: Resource, two: Resource) -> Inte
         raise InputError(
             f"{two.name}: {orphans:,} of {len(events):,} rows have a {two.link!r} that is not in {one.name}. Add these persons, "
             f"or leave the rows out. {NOTHING}"
-        )
-    order = None if two.parent is None else two.parent.order
-    seen = None if order is None else second.table.log.columns.get(order)
-    # A required field has its default where a cell is empty: the log knows how often that was.
-    holes = 0 if seen is None else seen.missing + seen.unparseable
-    if holes:
-        raise InputError(
-            f"{two.name}: {holes:,} of {len(owner):,} rows have no {order!r}, which orders them. Fill in the values, or leave "
-            f"out order. {NOTHING}"
         )
     return np.asarray(owner, dtype=np.int64)
 

@@ -493,6 +493,22 @@ def test_domains_are_learned_by_person_from_a_file_to_a_bundle(described, neighb
     assert set(covey.load(folder).privacy.learned) == set(found)
 
 
+@pytest.mark.parametrize("cell", ["x", "", "1e", "2024-01-01"])
+def test_an_order_that_is_learned_has_a_value_in_every_row_or_nothing_is_charged(cell):
+    """A word among numbers would be learned elsewhere. Here a single record would end the release after its charge."""
+    order = Field("day", "integer", learn=True, required=True)
+    events = Resource(
+        "visits", Schema((order, *schema(ward="string").fields)), parent=Parent("people", "who", 6, "day")
+    )
+    described = Description((Resource("people", schema(age="integer"), "id"), events))
+    people = {"id": [f"p{k}" for k in range(300)], "age": [str(k % 60) for k in range(300)]}
+    visits = {"who": people["id"], "day": [str(k) for k in range(300)], "ward": ["a", "b"] * 150}
+    synth = covey.PrivateSynthesizer(9.0, 1e-4, schema=described, seed=1)
+    assert synth.prepare({"people": people, "visits": visits}).n == 300
+    with pytest.raises(InputError, match="1 of 300 rows have no 'day', which orders them"):
+        synth.prepare({"people": people, "visits": visits | {"day": [cell, *visits["day"][1:]]}})
+
+
 def test_an_order_that_nothing_stands_out_of_stays_an_order_and_what_matters_is_forgotten_where_it_is_left_out():
     parts = (
         Resource("people", schema(age="integer"), "id"),
