@@ -179,8 +179,14 @@ def person_rides():
     stranger["ward"] = [f"other {ward}" for ward in stranger["ward"]]
     shows = {"learned": 4, "labels": 4}
     town, apart = events.town(300, number=True), [(f"ward {k}", f"word {k}", 0) for k in range(40)]
-    linked = events.package(ordered=False, number=True).each(
-        lambda part: replace(part.schema, fields=tuple(Field(f.name, f.type, learn=True) for f in part.schema.fields))
+    linked, ordered = (
+        events.package(order, number=True).each(
+            lambda part: replace(
+                part.schema,
+                fields=tuple(Field(f.name, f.type, learn=True, required=f.name == "day") for f in part.schema.fields),
+            )
+        )
+        for order in (False, True)
     )
     near = events.person_neighbours(town, False, 500) | {
         "new labels": events.with_first(town, ("x", "y"), apart[:1], False),
@@ -197,6 +203,15 @@ def person_rides():
         Ride("learned by person", by_who(20.0, 1e-4, LABELS), by_person([PLAIN]), others, stranger, shows),
         Ride("learned by person, pure", by_who(40.0, 0, NUMBERS), by_person([PLAIN]), others, stranger, {"learned": 3}),
         Ride("learned, linked", private(30.0, 1e-4, schema=linked), first, near, far, {"learned": 4, "labels": 6}),
+        Ride(
+            "learned, linked, with an order",
+            private(30.0, 1e-4, schema=ordered),
+            events.with_first(town, (0, 0), [(0, 0, 0)] * 3),
+            events.person_neighbours(town, True, 500)
+            | {"far away": events.with_first(town, ("x", "y"), [(f"ward {k}", -k, 10**k) for k in range(14)])},
+            events.with_first(events.town(300, seed=7), (1, 1), [(2, 1, 9)] * 3),
+            {"learned": 5},
+        ),
         Ride(
             "learned, linked, one more or less",
             private(30.0, 1e-5, schema=linked, neighbours="add-or-remove-one"),
