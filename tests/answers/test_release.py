@@ -41,8 +41,9 @@ def codes(n=4000, seed=1):
     return np.stack([ward, age, g.integers(0, 2, n), old], axis=1).astype(np.int64)
 
 
-def least_squares(y, *xs):
-    return list(np.linalg.lstsq(np.column_stack([np.ones(len(y)), *xs]), y, rcond=None)[0])
+def least_squares(y, *xs, weights=1.0):
+    X, root = np.column_stack([np.ones(len(y)), *xs]), np.sqrt(np.broadcast_to(weights, len(y)))
+    return list(np.linalg.lstsq(X * root[:, None], y * root, rcond=None)[0])
 
 
 def test_answers_about_flags_are_those_of_the_table_when_there_is_no_noise():
@@ -83,11 +84,12 @@ def test_answers_about_categories_are_those_of_the_table_when_there_is_no_noise(
     assert [x.value for x in found] == pytest.approx(right)
 
 
-def logistic(y, *xs):
+def logistic(y, *xs, weights=1.0):
     X, beta = np.column_stack([np.ones(len(y)), *xs]), np.zeros(len(xs) + 1)
     for _ in range(30):
         q = 1 / (1 + np.exp(-X @ beta))
-        beta = beta + np.linalg.solve(X.T @ (X * (q * (1 - q))[:, None]), X.T @ (y - q))
+        curve = np.broadcast_to(weights * q * (1 - q), len(y))
+        beta = beta + np.linalg.solve(X.T @ (X * curve[:, None]), X.T @ (weights * (y - q)))
     return beta
 
 
