@@ -167,11 +167,7 @@ class WeightedRows(Rows):
 class PersonRows(Rows):
     """Records of persons that are read in parts; n counts persons, and each weighs WEIGHT_STEPS, however many rows are theirs.
 
-    Args:
-        parts: brings the parts of the source, from the beginning, each time it is called.
-        read: turns a part into records, their log and the keys of their persons; runs in several threads.
-        p: the number of coordinates.
-        keep_bytes: encoded records are kept in memory up to here.
+    As `StreamRows`, but that `read` turns a part into records, their log and the keys of their persons.
     """
 
     steps = WEIGHT_STEPS

@@ -92,14 +92,9 @@ class SparkRows(Rows):
 
 
 class SparkPersonRows(SparkRows):
-    """The records of persons in a Spark frame whose last column names them; n counts persons.
+    """The records of persons in a Spark frame whose last column names them; `missing` is how cells that name nobody are written.
 
-    Args:
-        frame: a Spark frame of the needed columns, and of the column of persons as its last.
-        encode: turns an Arrow batch of the needed columns into records and a log that can be added.
-        p: the number of coordinates.
-        missing: how cells that name nobody are written.
-        ahead: kernels whose sums will be asked for; they are computed during the first reading.
+    n counts persons.
     """
 
     steps = WEIGHT_STEPS
@@ -132,11 +127,7 @@ def task_numbers(spark: Any, count: int) -> Any:
 def generate(spark: Any, parts: int, part: Callable[[int], Iterable[Any]], schema: Any) -> Any:
     """A Spark frame of Arrow batches part(0), part(1), …, each made on the executors when it is needed.
 
-    Args:
-        spark: the session.
-        parts: how many parts there are.
-        part: a pure function from the number of a part to its Arrow batches; it is sent to the executors.
-        schema: the Spark schema of all batches.
+    `part` is a pure function from the number of a part to its batches, which all have the schema; it is sent to the executors.
     """
 
     def task(batches: Iterator[Any]) -> Iterator[Any]:

@@ -231,17 +231,16 @@ class Budget:
 
     def choice_scale(self, moves: Fraction | int | None) -> Fraction:
         """Scale of the geometric noise on scores, each of which one row moves by so much, for one choice among them: 2Δ/ε."""
-        if moves is None:
-            raise InternalError("a choice needs a declared sensitivity of its scores.")
-        epsilon = self.per_row if self.pure else root_below(self.per_row / CHOICE)
-        return 2 * moves / epsilon
+        return self._choice(moves, CHOICE)
 
     def gumbel_scale(self, moves: Fraction | int | None) -> Fraction:
         """Scale of the Gumbel noise on scores, each of which one row moves by so much, for one choice among them: 2Δ/ε."""
+        return self._choice(moves, GUMBEL)
+
+    def _choice(self, moves: Fraction | int | None, cost: Fraction) -> Fraction:
         if moves is None:
             raise InternalError("a choice needs a declared sensitivity of its scores.")
-        epsilon = self.per_row if self.pure else root_below(self.per_row / GUMBEL)
-        return 2 * moves / epsilon
+        return 2 * moves / (self.per_row if self.pure else root_below(self.per_row / cost))
 
 
 def root_below(x: Fraction) -> Fraction:

@@ -232,12 +232,7 @@ class Gate:
     ) -> Measured:
         """One integer statistic with independent noise on its entries: Laplace under pure ε, Gaussian under (ε, δ).
 
-        Args:
-            purpose: which planned charge pays.
-            exact: the statistic.
-            shape: its shape, which follows from public sizes.
-            moves: how far one replaced row can move it.
-            share: which part of the charge this measurement spends.
+        Its shape follows from public sizes. The purpose names the planned charge that pays, and the share which part of it.
         """
         return self.joint(purpose, moves, share).add(exact, shape)
 
