@@ -24,10 +24,8 @@ from covey.privacy.gate import Moves
 
 NUMBER = 2.0  # weight of a number among the one-way charges, beside a category with as many codes
 RANKS = Fraction(6, 100)  # share of the budget for rank covariances
-GROWTH = {
-    False: Fraction(5, 4),
-    True: Fraction(9, 8),
-}  # of a round's charge to the next; by whether the guarantee is pure
+# Of a round's charge to the next; by whether the guarantee is pure.
+GROWTH = {False: Fraction(5, 4), True: Fraction(9, 8)}
 MOST_MERGED = 4000  # bins of all attributes, about: several matrices of their squares are held at once, 128 MB each
 LEAST_BINS = 3  # of an attribute, whatever the memory: fewer would not tell a rise from a bend
 # Categories of an attribute whose one-way table gets K-norm noise, together with others, under pure ε: beyond, it gains 1%, and
@@ -107,28 +105,23 @@ def fit_steps(n: int, domain: Domain, budget: Budget, merged: int) -> int:
 
 @dataclass(frozen=True)
 class Draw:
-    """Attributes whose one-way tables get their noise in one draw, and its part of the one-way charge.
-
-    `joint` says that the noise is K-norm noise (docs/proofs/knorm.md); else there is one attribute.
-    """
+    """Attributes whose one-way tables get their noise in one draw, and its part of the one-way charge."""
 
     attributes: tuple[int, ...]
     part: Fraction
-    joint: bool
+    joint: bool  # whether the noise is K-norm noise (docs/proofs/knorm.md); else there is one attribute
 
 
 @dataclass(frozen=True)
 class TablePlan:
-    """Public formulas of the attributes, the number of rows and the budget.
-
-    `totals` says that every unit fills one entry of each one-way table, so that its sum is public; `looks` that nothing but the
-    table itself tells of pairs, so that these are left out where they would be noise.
-    """
+    """Public formulas of the attributes, the number of rows and the budget."""
 
     attributes: tuple[Attribute, ...]
     important: Important = NOTHING
-    totals: bool = True
-    looks: bool = True
+    totals: bool = True  # whether every unit fills one entry of each one-way table, so that its sum is public
+    looks: bool = (
+        True  # whether nothing but the table tells of pairs, so that these are left out where they would be noise
+    )
 
     @cached_property
     def declared(self) -> Domain:
