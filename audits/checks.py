@@ -194,7 +194,7 @@ def streams_apart(seed):
             if any(type(generator.bit_generator).__name__ == "ChaCha" for generator in public):
                 found.append(f"{name}: post-processing was given a noise stream")
         for delta in (0.0, 0.04):
-            synth = PrivateSynthesizer(1.0, delta, seed=seed).fit(neighbours(20, 4, seed)[0])
+            synth = PrivateSynthesizer(1.0, delta, seed=seed, composition="gaussian").fit(neighbours(20, 4, seed)[0])
             noisy.clear()
             synth.sample(30)
             if noisy:
@@ -339,7 +339,7 @@ def public_face(seed):
     faces = {}
     for name, table in [("plain", PLAIN), *odd_tables()]:
         for delta in (0.0, 0.1):
-            synth = PrivateSynthesizer(1.0, delta, schema=SCHEMA, seed=seed)
+            synth = PrivateSynthesizer(1.0, delta, schema=SCHEMA, seed=seed, composition="gaussian")
             with warnings.catch_warnings(record=True) as advice:
                 warnings.simplefilter("always")
                 synth.fit(synth.prepare(table))

@@ -167,7 +167,7 @@ def table_case(name, words, odd, delta, full, fast):
     pair = Pair(words, plain, strange)
 
     def draw(which, streams, count):
-        synth = PrivateSynthesizer(1.0, delta, schema=SCHEMA, certificate_share=SHARE, seed=0)
+        synth = PrivateSynthesizer(1.0, delta, schema=SCHEMA, certificate_share=SHARE, seed=0, composition="gaussian")
         prepared = synth.prepare(pair[which])
 
         def run(stream):

@@ -29,6 +29,9 @@ NAME = "added or removed, "
 
 
 def private(*arguments, **options):
+    options = {
+        "composition": "gaussian"
+    } | options  # so that δ is spent where there is one: pure rides are rides of their own
     return lambda seed: PrivateSynthesizer(*arguments, seed=seed, **ADDED, **options)
 
 

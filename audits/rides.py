@@ -18,6 +18,9 @@ from covey.table.schema import Field, Schema
 
 def private(*arguments, **options):
     """A maker of synthesizers with a given seed."""
+    options = {
+        "composition": "gaussian"
+    } | options  # so that δ is spent where there is one: pure rides are rides of their own
     return lambda seed: PrivateSynthesizer(*arguments, seed=seed, **options)
 
 
@@ -73,6 +76,7 @@ def bit_rides():
         bit_ride("means", bits(12, 5), 0.2),
         bit_ride("means, (ε, δ)", bits(12, 5), 0.2, 0.01),
         bit_ride("matrix, row sums", bits(400, 4, 0.8), 4.0),
+        bit_ride("matrix, nothing of δ spent", bits(400, 4, 0.8), 4.0, 1e-6, composition=None),
         bit_ride("matrix, six scores", grouped(4000, 7, 4), 60.0),
         bit_ride("parities", bits(3000, 5), 4.0, 1e-4, exercises={"charge moments": 5 + 10 + 10 + 5}),
         bit_ride("ball, cut", sparse, 1.0, 1e-6),

@@ -59,7 +59,7 @@ def _table(delta, bins=True):
         "ward": ["ABCZ"[w] for w in g.integers(0, 4, 1500)],
         "cost": [f"{10 * a + 5:.1f}" for a in age],
     }
-    synth = covey.PrivateSynthesizer(1.0, delta, schema=schema, seed=7).fit(frame)
+    synth = covey.PrivateSynthesizer(1.0, delta, schema=schema, composition="gaussian", seed=7).fit(frame)
     rows = synth.sample(200)
     return synth, np.array([[hash_word(v) for v in column] for column in rows.iter_columns()]), synth.certificate
 
@@ -73,7 +73,7 @@ CONFIGURATIONS = {
     "means": lambda: _private(_bits(50, 8), 0.1),
     "matrix, few": lambda: _private(_bits(3000, 10), 1.0),
     "matrix, scores": lambda: _private(_bits(4000, 24), 2.0),
-    "parities": lambda: _private(_bits(3000, 8), 1.0, 1e-6),
+    "parities": lambda: _private(_bits(3000, 8), 1.0, 1e-6, composition="gaussian"),
     "ball": lambda: _private(_bits(3000, 30), 1.0, 1e-6),
     "ball, persons": lambda: _private(_bits(3000, 30), 3.0, 1e-6, rows_per_person=3),
     "declared": lambda: _private(example_patients(3000)[1], 1.0, 1e-6, at_most=[(list(range(8)), 2)]),

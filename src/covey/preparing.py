@@ -29,6 +29,7 @@ from covey.methods.regain.predict import (
     expected_focus,
     expected_triples,
     focus_words,
+    least_noise,
     predict,
     triple_words,
 )
@@ -339,7 +340,13 @@ def plan(  # what is described, how many there are, and what is promised
     focus = expected_focus(own, n, budget) if own and own.important.pairs else None
     triples = expected_triples(own, n, budget) if own and own.important.triples else None
     flags = all(size == 2 for size in sizes)  # these have a plan of their own
-    noise = "" if own is None or flags else own.noise_words(n, budget)
+    law = budget if learns or unit != 1 or (own and own.important) else least_noise(attributes, budget)
+    noise = "" if own is None or flags else own.noise_words(n, law)
+    if law.pure and delta:
+        noise = (
+            f"{noise}; " * bool(noise)
+            + "nothing of δ is spent, since pure ε has less noise here (unless a ledger counts μ²)"
+        )
     more = {"learning": cost, "important": focus, "triples": triples}
     words = [
         found.sentence,

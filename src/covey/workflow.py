@@ -39,7 +39,7 @@ from covey.evaluating import evaluate
 from covey.methods.learning import too_wide
 from covey.preparing import PLAIN, Drafted, Fit, check, draft, fit_of, imported, plan
 from covey.privacy.budget import exact, make_budget
-from covey.privacy.ledger import Event, Ledger, default_ledger_path
+from covey.privacy.ledger import Composition, Event, Ledger, default_ledger_path
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.reading import Prepared, TableRead
 from covey.release.bundle import ReportInputs, add_words, claim_target, publish
@@ -323,9 +323,21 @@ def synthesizer(order: PrivateOrder, found: Description) -> PrivateSynthesizer:
         person=order.person,
         rows_per_person=order.rows_per_person,
         neighbours=order.neighbours,
+        composition=_composition(order),
         prior=order.prior,
         seed=order.seed,
     )
+
+
+def _composition(order: PrivateOrder) -> Composition | None:
+    """How the ledger adds up releases about these people; None where nothing is fixed yet, or nothing will be charged."""
+    if order.seed is not None or order.dataset is None:
+        return None
+    try:
+        known = Ledger(order.ledger or default_ledger_path()).datasets()
+    except (CoveyError, OSError):  # a charge will say what is wrong with it
+        return None
+    return next((status.composition for status in known if status.name == order.dataset), None)
 
 
 # The charge.

@@ -140,7 +140,8 @@ def test_three_flags_are_answered_where_products_of_three_signs_were_measured():
     X = g.random((n, 5)) < 0.4
     X[:, 4] = X[:, 0] ^ X[:, 2]
     columns = {f"c{j}": X[:, j] for j in range(5)}
-    release = covey.PrivateSynthesizer(2.0, 1e-6, schema=FLAGS, seed=3, certificate_share=0).fit(columns).release(50)
+    options = {"schema": FLAGS, "composition": "gaussian", "seed": 3, "certificate_share": 0}
+    release = covey.PrivateSynthesizer(2.0, 1e-6, **options).fit(columns).release(50)
     errors = []
     for i, j, k in [(0, 2, 4), (0, 1, 2), (1, 3, 4), (2, 3, 4), (0, 1, 4), (0, 3, 4)]:
         one = release.share({f"c{i}": True, f"c{j}": False, f"c{k}": True}, about="table")

@@ -17,6 +17,7 @@ from covey.methods.regain import measure_tables
 from covey.methods.regain.important import Important
 from covey.methods.regain.measure_tables import matrix_is_better, rank_moves
 from covey.methods.regain.plan_tables import TOGETHER, TablePlan
+from covey.methods.regain.predict import least_noise
 from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
@@ -296,3 +297,37 @@ def test_a_plan_and_a_statement_say_which_law_is_used():
     made = charges(tied(1500), 1.0)[1]
     assert made.privacy.noise == ("laplace", "knorm", "matrix", "cube")
     assert made.privacy.noise_words == "discrete Laplace, K-norm, matrix Laplace, cube"
+
+
+@pytest.mark.parametrize("kind", ["replace-one", "add-or-remove-one"])
+def test_nothing_of_delta_is_spent_where_pure_noise_is_smaller(kind):
+    """Few flags get pure noise, which is closer; many keep Gaussian noise, and so do few where a ledger counts μ²."""
+    X = (np.random.default_rng(0).random((2000, 1)) + np.random.default_rng(1).random((2000, 30)) > 1.1).astype(
+        np.uint8
+    )
+
+    def fitted(p, composition=None, seed=0):
+        options = {"neighbours": kind, "composition": composition, "seed": seed}
+        return covey.PrivateSynthesizer(1.0, 1e-9, **options).fit(X[:, :p])
+
+    few, kept, many = fitted(8), fitted(8, "gaussian"), fitted(30)
+    assert (few.privacy.budget.pure, kept.privacy.budget.pure, many.privacy.budget.pure) == (True, False, False)
+    assert (few.delta, few.rho, few.privacy.budget.epsilon) == (kept.delta, None, kept.privacy.budget.epsilon)
+    assert few.privacy.spent <= 1
+    assert "pure noise" in few.privacy.mechanism
+    errors = {
+        way: np.mean([covey.marginal_error(X[:, :8], fitted(8, way, s).sample(2000), 2) for s in range(4)])
+        for way in (None, "gaussian")
+    }
+    assert errors[None] < 0.85 * errors["gaussian"]
+
+
+def test_which_law_has_less_noise_is_a_function_of_public_sizes():
+    few, numbers = [Category(3)] * 4, [Category(3)] * 4 + [NumberGrid(1000)]
+    for neighbours in ("replace-one", "add-or-remove-one"):
+        budget = make_budget(1, 1e-9, neighbours=neighbours)
+        assert least_noise(few, budget) == make_budget(1, 0, neighbours=neighbours)
+        assert least_noise([Category(9)] * 40, budget) == budget
+        assert least_noise(numbers, budget) == budget
+        assert least_noise([Category(1), Category(5)], budget) == budget
+    assert least_noise(few, make_budget(1, 1e-2)) == make_budget(1, 1e-2)  # much δ buys less noise than none

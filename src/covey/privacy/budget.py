@@ -145,6 +145,11 @@ class Budget:
         """
         return replace(self, amount=2 * self.amount, neighbours=REPLACE) if self.size_is_secret else self
 
+    @property
+    def without_delta(self) -> Budget:
+        """A promise of pure ε-DP, which is (ε, δ)-DP for every δ: all of ε is spent, and nothing of δ."""
+        return replace(self, delta=Fraction(0), amount=self.epsilon, accounting="gaussian", selection=Fraction(0))
+
     def compared(self, n: int | None = None) -> str:
         """Which tables the promise compares, with or without their public size."""
         if self.size_is_secret:

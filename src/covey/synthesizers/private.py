@@ -14,7 +14,7 @@ import numpy as np
 
 from covey.answers.release import Release
 from covey.core.fit.devices import find_device
-from covey.core.numbers.grid import MOST_BINS, Category
+from covey.core.numbers.grid import MOST_BINS, Attribute, Category
 from covey.core.paper.bodies import Body, Cube
 from covey.core.tables.counts import canonical, is_sparse, require_exact
 from covey.core.tables.events import WEIGHT_STEPS
@@ -45,6 +45,7 @@ from covey.methods.records import body_grid, boolean_records, code_records, real
 from covey.methods.regain.bits import RegainBits, declared_coding
 from covey.methods.regain.important import Important
 from covey.methods.regain.predict import (
+    least_noise,
     mostly_noise,
     predicted_error,
     predicted_misplaced,
@@ -58,6 +59,7 @@ from covey.methods.relations.used import columns_of, with_relations
 from covey.privacy.budget import DOMAINS, RELATIONS, Budget, PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.certificate import Certificate, Distances
 from covey.privacy.gate import WHOLE, Gate
+from covey.privacy.ledger import Composition
 from covey.privacy.unit import REPLACE, Neighbours
 from covey.reading import Form, Prepared, Reader, read_bits, read_codes, read_reals
 from covey.release.verify import bundle_digest, checked_prior, read_prior, tables_of
@@ -106,6 +108,9 @@ class PrivateSynthesizer(Synthesizer):
         neighbours: "replace-one", or "add-or-remove-one": then the number of rows, or of persons, is secret and measured.
         certificate_share: the part of the budget that buys the accuracy certificate; 0 for none.
         noise: "covey" for covey's exact samplers, "opendp" for OpenDP's (extra covey[opendp]).
+        composition: how releases about the same people are added up. Where δ > 0 and pure ε has less noise, as it has on few
+            columns of few categories, nothing of δ is spent, unless this is "gaussian": a ledger that counts μ² would charge
+            pure noise far more.
         body: the convex set K of real-valued records; records outside are moved to its nearest point, and all rows lie in it.
         device: where tables of more than 1,000 columns are fitted once they are measured: "cpu", or "cuda" with the extra
             covey[gpu]. Records never leave the processor.
@@ -136,6 +141,7 @@ class PrivateSynthesizer(Synthesizer):
         neighbours: Neighbours = REPLACE,
         certificate_share: float | Fraction = CERTIFICATE_SHARE,
         noise: Literal["covey", "opendp"] = "covey",
+        composition: Composition | None = None,
         body: Body | None = None,
         device: str = "cpu",
         seed: int | None = None,
@@ -173,6 +179,7 @@ class PrivateSynthesizer(Synthesizer):
             persons=self._by_person,
             neighbours=neighbours,
         )
+        self._promised = self._budget  # what was asked for; of it the budget may leave δ unspent
         self.epsilon: Fraction = self._budget.epsilon
         self.delta: Fraction = self._budget.delta
         if method not in ("regain", "paper"):
@@ -181,7 +188,7 @@ class PrivateSynthesizer(Synthesizer):
             raise ParameterError(f"noise must be 'covey' or 'opendp', got {noise!r}.")
         if noise == "opendp" and seed is not None:
             raise ParameterError("noise='opendp' takes no seed: OpenDP draws from the operating system.")
-        self.method, self.noise = method, noise
+        self.method, self.noise, self.composition = method, noise, composition
         self.domain = check_domain(domain, ordinal)
         self._prior = prior
         unknown = own is None or own.finds_relations
@@ -212,6 +219,13 @@ class PrivateSynthesizer(Synthesizer):
         self.parameters: PaperParameters | None = None
         self.privacy: PrivacyStatement | None = None
         self._fitted: Fitted | None = None
+
+    def _choose_law(self, attributes: Sequence[Attribute], plain: bool) -> None:
+        """Spend nothing of δ where pure laws have less noise on these columns; `plain` says that pairs are all that is asked."""
+        plain = plain and not (self._by_person or self._learning or self._limits or self._triples or self._prior)
+        plain = plain and self.body is None and self._promised.rows_per_person == 1 and self.noise == "covey"
+        free = plain and self.composition != "gaussian"
+        self._budget = least_noise(attributes, self._promised) if free else self._promised
 
     def _persons_method(self, described: Description) -> RegainPersons:
         """The method for persons with events, with the persons of an earlier bundle where one is given."""
@@ -244,6 +258,8 @@ class PrivateSynthesizer(Synthesizer):
         flags = codec.flags
         self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
         self._limits = check_limits(codec.limits if flags else ())
+        plain = not (schema.finds_relations or schema.found or codec.important or codec.target or schema.triples_wanted)
+        self._choose_law([Category(2)] * len(codec.names) if flags else codec.kinds, plain)
         if self._learning is None and not schema.found:
             refuse_too_large(codec.kinds, 1, self._budget)  # whatever its rows, before any data is opened
         method = RegainTables.of(codec, self._share, self._budget.pure)
@@ -304,13 +320,16 @@ class PrivateSynthesizer(Synthesizer):
         return RegainBits(self._share, declared, find_device(self.device), width, self._limits, steps)
 
     def _fit_regain(self, X: Any) -> None:
-        budget, gates, size, domains = self._budget, list[Gate](), None, None
+        gates, size, domains = list[Gate](), None, None
         if self._first_reader is None:
             rows, self._form = self._read_array(X)
+            own = self.domain
+            flags = [Category(2)] * rows.p
+            self._choose_law(flags if own is None else list(map(Category, own.sizes, own.ordered)), plain=True)
         else:
             X = self._first_reader.prepared(X)
             rows = X.rows
-        streams = self._next_streams()
+        streams, budget = self._next_streams(), self._budget
         if budget.size_is_secret:
             gates.append(Gate(budget.part(SIZE_SHARE), {SIZE: WHOLE}, streams, self.noise))
             size, budget = count_units(rows, gates[-1]), budget.part(1 - SIZE_SHARE)
@@ -411,6 +430,8 @@ class PrivateSynthesizer(Synthesizer):
         self._law, self._fitted = fitted.law, fitted
         known = None if self._prior is None else (self._of_persons or self._by_table).prior
         mechanism = "regain" if self._of_persons is None else "regain for persons with events"
+        if self.delta and self._budget.pure:
+            mechanism += ", with pure noise, which is smaller here than Gaussian noise for the δ that was allowed"
         self.privacy = PrivacyStatement(
             self._budget,
             tuple(charge for gate in gates for charge in gate.spent),

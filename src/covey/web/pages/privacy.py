@@ -205,7 +205,8 @@ def check_order(workspace: Workspace, work: Work, order: Order) -> None:
             raise ParameterError(f"the group size must not exceed the number of rows, {rows}.")
         AnonymousSynthesizer(order.group_size, schema=work.described().unit.schema)
         return
-    synth = synthesizer(replace(order, out=workspace.out), public_description(work.described(), order))
+    asked = replace(order, out=workspace.out, ledger=workspace.ledger.path)
+    synth = synthesizer(asked, public_description(work.described(), order))
     synth.check(rows)
     epsilon, delta = exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
     if epsilon > LARGE_EPSILON and not order.confirm_large_epsilon:
