@@ -16,6 +16,7 @@ from covey.errors import ParameterError
 from covey.methods.laws import CodeLaw
 from covey.methods.persons.law import PersonsLaw
 from covey.methods.regain.predict import CODE
+from covey.reading import Form
 from covey.release.conditional import FEWEST, PATIENCE, Wish
 from covey.table.attributes import ColumnLog
 from covey.table.codec import Codec, Coding
@@ -66,7 +67,7 @@ class MakeRows:
     law: Any
     codec: Codec | None
     coding: Coding
-    form: Any  # that of arrays, `reading.Form`, gives them their type back
+    form: Form
 
     @property
     def size(self) -> int:

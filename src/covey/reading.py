@@ -92,9 +92,9 @@ class Prepared:
         return self.tables[-1].rows
 
     @property
-    def form(self) -> TableForm:
-        """What is remembered of the tables: the kinds of their frames."""
-        return TableForm(self.reader.description, tuple(table.form for table in self.tables))
+    def restore(self) -> Callable[[list[Any]], Any]:
+        """What is remembered of the tables, the kinds of their frames: it gives these to drawn parts."""
+        return partial(restored, self.reader.description, tuple(table.form for table in self.tables))
 
     def read_again(self, reader: Reader) -> Prepared:
         """The same table under a schema that was learned from it."""
@@ -447,25 +447,17 @@ def _owners(first: _Keyed, second: _Keyed, one: Resource, two: Resource) -> Inte
     return np.asarray(owner, dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class TableForm:
-    """The forms of the frames that tables came in, and go out in."""
-
-    description: Description
-    frames: tuple[FrameForm, ...]
-
-    def join(self, parts: list[Any]) -> Any:
-        """All parts together: a frame, or of several tables frames by their names."""
-        schema = self.description.schema
-        if schema is not None:
-            return self.frames[0].restore(joined(parts), schema.fields)
-        out = {}
-        for j, (part, form) in enumerate(zip(self.description.tables, self.frames, strict=True)):
-            # Keys are numbers now, whatever they were.
-            types = {name: kind for name, kind in form.types.items() if name != part.link}
-            kept = FrameForm(form.origin, {part.link: None, **types} if types else {})
-            out[part.name] = kept.restore(joined([one[j] for one in parts]), (*part.schema.fields, part.key_field))
-        return out
+def restored(description: Description, frames: tuple[FrameForm, ...], parts: list[Any]) -> Any:
+    """All parts together: a frame of the kind that a table came in, or of several tables frames by their names."""
+    if description.schema is not None:
+        return frames[0].restore(joined(parts), description.schema.fields)
+    out = {}
+    for j, (part, form) in enumerate(zip(description.tables, frames, strict=True)):
+        # Keys are numbers now, whatever they were.
+        types = {name: kind for name, kind in form.types.items() if name != part.link}
+        kept = FrameForm(form.origin, {part.link: None, **types} if types else {})
+        out[part.name] = kept.restore(joined([one[j] for one in parts]), (*part.schema.fields, part.key_field))
+    return out
 
 
 # Arrays: bits, category codes, and real vectors in a body K.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from covey.engines.spark import generate
 from covey.entropy import Streams
 from covey.errors import NotFittedError, ParameterError, whole_number
 from covey.html import shorten
-from covey.reading import Form, Prepared, Reader, TableForm
+from covey.reading import Form, Prepared, Reader
 from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.spark import arrow_batches, spark_schema
@@ -56,7 +56,8 @@ class Synthesizer:
         self._seed = None if seed is None else whole_number(seed, "seed", 0)
         self._streams_taken = 0
         self._law: Any = None
-        self._form: Form | TableForm = Form(np.dtype(np.uint8))
+        self._form = Form(np.dtype(np.uint8))  # of arrays
+        self._restore: Callable[[list[Any]], Any] | None = None  # of tables
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters that this synthesizer was made with."""
@@ -101,7 +102,7 @@ class Synthesizer:
         require_memory(
             self._maker().memory(drawn.m), f"a sample of {drawn.m} rows", "Draw fewer rows at a time, or use draw(m)."
         )
-        return self._form.join(list(drawn))
+        return (self._restore or self._form.join)(list(drawn))
 
     def draw(self, m: int) -> Drawn:
         """m synthetic rows that are drawn part by part when they are asked for, so m may be larger than the memory."""

@@ -312,8 +312,7 @@ class PrivateSynthesizer(Synthesizer):
             attributes = tuple(map(Category, self.domain.sizes, self.domain.ordered))
             return RegainTables(self._share, attributes, important=Important(triples=self._triples))
         if self.body is not None:
-            rounded = isinstance(self._form, Form) and self._form.dtype.kind in "biu"
-            return RegainBody(self._share, self.body, self._grid, rounded)
+            return RegainBody(self._share, self.body, self._grid, self._form.dtype.kind in "biu")
         width = p if p is not None or self._codec is None else len(self._codec.names)
         declared = declared_coding(width, self._limits) if self._limits and width is not None else None
         steps = 1 if self.person is None else WEIGHT_STEPS
@@ -359,7 +358,7 @@ class PrivateSynthesizer(Synthesizer):
                 gates.append(gate)
                 budget = budget.with_amount(budget.amount - part.amount)
         if isinstance(X, Prepared):
-            rows, self._form = X.rows, X.form
+            rows, self._restore = X.rows, X.restore
         n, p = counted(rows).n, rows.p
         self.check(n)
         self._warn(self._advice(n, (2,) * p if self.domain is None else self.domain.sizes))
