@@ -20,9 +20,11 @@ from covey.measure.measurement import Measurement
 from covey.measure.query import Factor, Query
 from covey.methods.regain.important import Important, averaged, moves_of, restored, triple_shares
 from covey.methods.regain.predict import focus_words
+from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import CHOICE, make_budget
 from covey.privacy.gate import Exact, Moves
 from covey.release.bundle import write_bundle
+from covey.table.codec import Codec
 from covey.table.schema import Schema
 
 SIZES = (2, 3, 5, 4)
@@ -276,3 +278,13 @@ def test_a_target_leads_to_triples_with_it_and_the_bundle_draws_them_again(tmp_p
     rows = release.sample(1500, seed=4)
     codes = np.stack([rows[f"c{j}"].cast(pl.Enum(list("abc"))).to_physical().to_numpy() for j in range(6)], axis=1)
     assert missed(X, codes, 3) < 0.15
+
+
+def test_a_target_looks_for_triples_unasked_where_there_are_rows_enough():
+    """A public rule: rows for each column. Whoever asks for triples gets them at any size that noise allows."""
+    unasked = Schema.from_dict({"fields": LETTERS, "covey": {"target": "c4"}})
+    asked = Schema.from_dict({"fields": LETTERS, "covey": {"target": "c4", "triples": 3}})
+    budget, q = make_budget(3, 1e-9), len(LETTERS)
+    plans = [RegainTables.of(Codec(schema), Fraction(0), pure=False).plan for schema in (unasked, asked)]
+    few, many = ([("triples" in plan.shares(n, budget, Fraction(1))) for plan in plans] for n in (1400 * q, 1600 * q))
+    assert (few, many) == ([False, True], [True, True])

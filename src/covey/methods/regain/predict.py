@@ -276,7 +276,7 @@ def expected_triples(plan: TablePlan, n: int, budget: Budget) -> dict[str, float
 def triple_words(found: Mapping[str, float]) -> str:
     """The same in one line."""
     if not found["count"]:
-        return "triples: none, because noise would hide them"
+        return "triples: none, because noise would hide them or too few rows are there for so many columns"
     among = f"the {found['count']} strongest of {found['candidates']:,} triples are chosen with noise and measured"
     return (
         f"triples: {among}, on {found['levels']} levels a column at most; noise on a share about {found['noise']:.2g}"

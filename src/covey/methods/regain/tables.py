@@ -40,7 +40,15 @@ from covey.measure.measurement import Measurements, joined_by_law
 from covey.measure.query import Factor, ToBins
 from covey.methods.laws import CodeLaw
 from covey.methods.model import Asking, Fitted, Setting, paid_by
-from covey.methods.regain.important import NOTHING, Important, averaged, find_triples, measure_important, restored
+from covey.methods.regain.important import (
+    NOTHING,
+    ROWS_A_COLUMN,
+    Important,
+    averaged,
+    find_triples,
+    measure_important,
+    restored,
+)
 from covey.methods.regain.measure_tables import (
     OneWay,
     OneWayCounts,
@@ -119,6 +127,8 @@ class RegainTables:
     def of(cls, codec: Codec, certificate: Fraction, pure: bool) -> RegainTables:
         """The method for tables of a codec: its attributes, what its rules exclude, and what its schema says matters most."""
         important = Important.of(codec.important, len(codec.names), pure, codec.target, codec.schema.triples_wanted)
+        if codec.schema.triples is None:  # nobody asked for triples, so they must pay
+            important = replace(important, least_rows=ROWS_A_COLUMN)
         return cls(certificate, codec.kinds, structural_zeros(codec), important)
 
     @cached_property
