@@ -80,7 +80,7 @@ def test_broken_relations_are_counted_among_the_rows_that_they_speak_of():
     assert title == "Contradictions"
     assert "score = copy" in html
     words = lines("contradictions.txt", found=figures)
-    broken = f"{100 * figures['worst'][0]['synthetic']:.1f}% of the synthetic rows, 0.0% of the true ones"
+    broken = f"{100 * figures['worst'][0]['synthetic']:.1f}% of the synthetic rows, 0.0% of the real ones"
     assert words[1] == f"  paid is missing → method is none: broken by {broken}"
 
 

@@ -16,7 +16,7 @@ from covey.errors import ParameterError
 @command("covey verify release/")
 @options("folder", "json")
 def verify(folder: Path, as_json: bool) -> None:
-    """Check a bundle: checksums, validity of every row, arithmetic of the budget. Needs no true data."""
+    """Check a bundle: checksums, every row, the budget. Needs no real data."""
     from covey.release.verify import verify_bundle
 
     found = verify_bundle(folder)
@@ -32,7 +32,7 @@ def verify(folder: Path, as_json: bool) -> None:
 @command("covey resume release/")
 @options("folder", "json")
 def resume(folder: Path, as_json: bool) -> None:
-    """Finish a bundle whose report is missing, from the bundle alone. Needs no true data, and costs no privacy."""
+    """Write the missing report of a bundle. Needs no real data and costs no privacy."""
     from covey.workflow import resume as finish
 
     done = finish(folder)
@@ -52,7 +52,7 @@ def resume(folder: Path, as_json: bool) -> None:
 def evaluate(
     source: Any, folder: Path, out: Path | None, report: Path | None, force: bool, as_json: bool, **said: Any
 ) -> None:
-    """Compare a bundle with the true TABLE. The answer is confidential: computed on true data, without noise."""
+    """Compare a bundle with the real TABLE. The answer is confidential: computed on real data, without noise."""
     from covey.release.evaluation import write_confidential
     from covey.release.places import check_new_file, refuse_in_bundle
     from covey.workflow import evaluate as compare
@@ -92,7 +92,7 @@ def evaluate(
 def sample(  # click passes each option by its name
     folder: Path, m: int, conditions: tuple[str, ...], out: Path, seed: int | None, force: bool, as_json: bool
 ) -> None:
-    """Draw more rows from a private bundle, or those that meet conditions. Costs no privacy and needs no true data."""
+    """Draw more rows from a private bundle, also rows that meet conditions. Costs no privacy and needs no real data."""
     from covey.answers.asking import conditions as read
     from covey.answers.columns import Columns
     from covey.answers.load import load
@@ -162,7 +162,7 @@ def cite(folder: Path, as_json: bool) -> None:
 @click.option(
     "--replicates",
     type=int,
-    help="Regressions only: run the mechanism again so many times (such as 8) for shorter, approximate intervals.",
+    help="Regressions only: repeat the mechanism this many times (such as 8) for shorter, approximate intervals.",
 )
 @options("json")
 def ask(  # click passes each option by its name
@@ -191,7 +191,7 @@ def ask(  # click passes each option by its name
 @click.option("-o", "--out", "out", type=Path, required=True, help="Folder to write the tables to.")
 @options("json")
 def tables(folder: Path, out: Path, as_json: bool) -> None:
-    """Write the noisy counts of a private bundle, of columns, pairs and chosen triples, with their noise's deviation, as CSV."""
+    """Write the noisy counts of a private bundle as CSV: columns, pairs and chosen triples, each with its standard deviation."""
     from covey.answers.load import load
     from covey.answers.tables import write_tables
     from covey.release.places import is_bundle

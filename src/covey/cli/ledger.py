@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @main.group()
 def ledger() -> None:
-    """Keep count of what each dataset has spent."""
+    """Keep count of the privacy budget of each dataset."""
 
 
 @ledger.command("open", epilog=example("covey ledger open patients --budget 3"))
@@ -70,6 +70,8 @@ def ledger_show(ledger: Path | None, as_json: bool) -> None:
         rows.append((d.name, *shown, parameters(pure, 0), ways[d.composition], d.neighbours))
     head = ("dataset", "budget", "spent", "left", "left, pure", "counted by", "neighbours")
     words = "\n".join(grid(head, rows)) if rows else "no dataset was opened yet: covey ledger open NAME --budget B"
+    if any(d.composition == "gaussian" for d in found):
+        words += "\nBy μ² several releases cost less than the sum of their ε. The ε spent and left go with the δ beside them."
     say(as_json, facts, words)
 
 

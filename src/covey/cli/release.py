@@ -69,7 +69,8 @@ def plan(  # click passes each option by its name
     unit: Any = said["rows_per_person"] if persons is None else "all"
     found = predicted(described, n, epsilon, delta, target_error, unit, said["neighbours"])
     table = f"TABLE --schema {schema_path}" if described.schema is not None else str(schema_path)
-    after = f"Next: covey release {table} --epsilon {found.prediction.epsilon:g} --dataset NAME --out release"
+    budget = f"--epsilon {found.prediction.epsilon:g}{f' --delta {float(delta):g}' if delta else ''}"
+    after = f"Next: covey release {table} {budget} --dataset NAME --out release"
     say(as_json, found.facts, "\n".join([*found.words, after]))
 
 

@@ -141,7 +141,7 @@ def _alike(warnings: Mapping[str, str]) -> dict[str, list[str]]:
 @click.option("--all", "everything", is_flag=True, help="Confirm every field that carries no warning.")
 @options("json")
 def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_json: bool) -> None:
-    """Say that what SCHEMA tells about these fields is public knowledge."""
+    """Confirm fields of SCHEMA: everything it says about them may become public."""
     from covey.workflow import Description
 
     if not everything and not fields:
@@ -181,7 +181,7 @@ def _limits(field: Any) -> str:
 @table_options
 @options("schema", "person", "json")
 def check(source: Any, schema: Path | None, person: str | None, dialect: Any, as_json: bool) -> None:
-    """Read TABLE as the schema says and count the cells that do not fit. Confidential, and nothing is charged."""
+    """Count the cells of TABLE that do not fit the schema. Confidential; nothing is charged."""
     from dataclasses import asdict
 
     from covey.release.evaluation import WATERMARK
@@ -204,7 +204,7 @@ def check(source: Any, schema: Path | None, person: str | None, dialect: Any, as
         told |= {"persons": checked.persons, "rows_of_nobody": checked.rest[-1].count}
         first += f", {counted(checked.persons, 'person')}"
     rows = [(one.name, f"{one.count:,} of {one.rows:,}", one.words) for one in checked.findings]
-    answer = [f"{counted(len(rows), 'finding')}:", *grid(("column", "so many", "what becomes of them"), rows, indent=2)]
+    answer = [f"{counted(len(rows), 'finding')}:", *grid(("column", "cells", "what happens to them"), rows, indent=2)]
     fits = [f"every cell fits the {'package' if several else 'schema'} or is missing"]
     words = [WATERMARK, first, *(answer if rows else fits)]
     facts = {

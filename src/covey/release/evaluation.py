@@ -46,7 +46,7 @@ CHARTS = 36  # columns that are drawn, the worst ones: a page that still opens a
 MAPPED = 40  # columns on the map of pairs: beyond it their names can no longer be read
 CELLS = 6  # of each of the worst pairs
 ALARMS = 5  # that stand above all else: more would not be read
-KINDS = ("true", "synthetic")
+KINDS = ("real", "synthetic")
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.core.numbers.grid import Attribute, Category
-from covey.errors import ParameterError
+from covey.errors import ParameterError, nearest
 from covey.table.codec import Codec
 from covey.table.databases import Database, is_database
 from covey.table.derived_fields import with_tables
@@ -186,7 +186,9 @@ class Description:
             own = name.removeprefix(f"{part.name}.")
             if own != name and own in part.schema.names:
                 return part, part.schema[own]
-        raise ParameterError(f"there is no field {name!r}. There are {', '.join(known for known, _ in self.fields)}.")
+        raise ParameterError(
+            f"there is no field {name!r}. {nearest(name, [known for known, _ in self.fields], 'fields')}"
+        )
 
     @property
     def matters(self) -> tuple[list[tuple[int, ...]], int | None]:

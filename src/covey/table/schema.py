@@ -21,7 +21,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from covey.errors import ParameterError, whole_number
+from covey.errors import ParameterError, nearest, whole_number
 from covey.table.checks import problems
 from covey.table.column_drafts import Note
 from covey.table.derived_fields import with_tables
@@ -51,6 +51,7 @@ __all__ = ["ORDERED_TYPES", "TYPES", "Constant", "Field", "Relation", "Schema", 
 __all__ += ["AtMost", "BodyRule", "Condition", "Forbid", "LessEqual", "Linear", "Rule", "Sum"]
 
 TRIPLES = 5  # looked for with a target, where nothing else is said: a handful, each of which makes the others noisier
+NAMED = 5  # unconfirmed fields that a message lists: it lists them twice
 DRAFT_MARK = "draft: describes private data"
 
 
@@ -187,7 +188,7 @@ class Schema(Domain):
         for field in self.fields:
             if field.name == name:
                 return field
-        raise ParameterError(f"the schema has no field {name!r}. It has {', '.join(self.names)}.")
+        raise ParameterError(f"the schema has no field {name!r}. {nearest(name, self.names, 'fields')}")
 
     @property
     def learns(self) -> tuple[Field, ...]:
@@ -361,9 +362,12 @@ def require_confirmed(fields: Mapping[str, Field], what: str) -> None:
     """Refuse a private release while a description of these fields may speak of private data."""
     left = [name for name, field in fields.items() if not field.confirmed]
     if left:
+        more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
+        named = f"{shlex.join(left[:NAMED])}{' …' if more else ''}"
         raise ParameterError(
-            f"the {what} is not confirmed as public for {', '.join(map(repr, left))}. Check that limits and categories are "
-            f"public knowledge, then confirm these fields by name: covey confirm {what.upper()} {shlex.join(left)}"
+            f"the {what} is not confirmed as public for {', '.join(map(repr, left[:NAMED]))}{more}. Check that their limits and "
+            f"categories are public knowledge. Then confirm them by name, in Python with {what}.confirm([…]), or with: "
+            f"covey confirm {what.upper()} {named}"
         )
 
 
