@@ -281,7 +281,7 @@ def _check_rows(journey: Journey, out: Path) -> None:
         if case.kind in ("table", "person") and case.document is not None:
             wrong += faults(read_rows(_table(out, "synthetic")), case.document)
     else:
-        wrong = _linked_faults(case, {name: read_rows(_table(out, name)) for name in _names(case)})
+        wrong = _linked_faults(case, {name: read_rows(_table(out, name)) for name in _names(case)}, out)
     if wrong:
         raise Find("\n".join(wrong[:5]))
 
@@ -295,10 +295,15 @@ def _table(out: Path, name: str) -> Path:
     return path if path.exists() else out / f"{name}.csv"
 
 
-def _linked_faults(case: Case, tables: dict[str, list[dict[str, str]]]) -> list[str]:
-    """What two linked tables break of their package."""
+def _linked_faults(case: Case, tables: dict[str, list[dict[str, str]]], bundle: Path) -> list[str]:
+    """What two linked tables break of their package; limits and categories that were learned are those of the bundle."""
     assert case.document is not None
-    schemas, wrong = case.schemas(), []
+    wrong: list[str] = []
+    learned = dict(zip(_names(case), _schemas(bundle), strict=True))
+    schemas = {
+        name: own | {"fields": learned[name]["fields"]} if '"learn"' in json.dumps(own) else own
+        for name, own in case.schemas().items()
+    }
     persons, events = (tables[name] for name in _names(case))
     own = case.document["resources"][-1]["covey"]
     if case.kind == "package":
@@ -314,16 +319,16 @@ def _linked_faults(case: Case, tables: dict[str, list[dict[str, str]]]) -> list[
         wrong.append("a person has more than at_most events")
     if case.kind == "alone" and not min(map(len, by_person.values())):
         wrong.append("a person has no event")
-    wrong += _order_faults(case, own, by_person)
+    wrong += _order_faults(schemas["events"], own, by_person)
     for rule in case.document.get("covey", {}).get("rules", []):
         wrong += _across_faults(rule, schemas, persons, by_person)
     return wrong
 
 
-def _order_faults(case: Case, own: dict[str, Any], by_person: dict[str, list[dict[str, str]]]) -> list[str]:
+def _order_faults(schema: dict[str, Any], own: dict[str, Any], by_person: dict[str, list[dict[str, str]]]) -> list[str]:
     if "order" not in own:
         return []
-    entry = next(f for f in case.schemas()["events"]["fields"] if f["name"] == own["order"])
+    entry = next(f for f in schema["fields"] if f["name"] == own["order"])
     for rows in by_person.values():
         cells = [row.get(own["order"], row.get(f"'{own['order']}")) for row in rows]
         values = [value_of(entry, cell or "") for cell in cells]
@@ -362,7 +367,7 @@ def _sample(journey: Journey, out: Path, fields: list[dict[str, Any]]) -> None:
     case, folder, chance = journey.case, journey.folder, journey.chance
     if case.linked:
         journey.run("sample", out, "--rows", 9, "--seed", 1, "-o", folder / "more", code=0)
-        wrong = _linked_faults(case, {name: read_rows(_table(folder / "more", name)) for name in _names(case)})
+        wrong = _linked_faults(case, {name: read_rows(_table(folder / "more", name)) for name in _names(case)}, out)
     else:
         journey.run("sample", out, "--rows", 9, "--seed", 1, "-o", folder / "more.csv", code=0)
         schema = json.loads((out / "schema.json").read_text())

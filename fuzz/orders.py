@@ -136,9 +136,23 @@ def _linked(chance: Chance, seed: int, kind: str, n: int) -> Case:
             rule = _across(chance, parts, own.get("order"))
             document |= {"covey": {"rules": [rule]}} if rule else {}
     words = _budget(chance) + _size(chance)
+    if "covey" not in document:
+        _learn_some(Chance(-seed - 1), parts, words[words.index("--delta") + 1] == "0")
     case = Case(seed, kind, {"package.json": write(document), **files}, document, words)
     _name(case)
     return case
+
+
+def _learn_some(chance: Chance, parts: list[dict[str, Any]], pure: bool) -> None:
+    """Some fields of a package that nothing else names are to be learned, in every third package."""
+    for schema, own in [(part["schema"], part.get("covey", {})) for part in parts] if chance.once_in(3) else []:
+        told = write({"rules": schema.get("covey", {}), "fields": [f.get("covey", {}) for f in schema["fields"]]})
+        kept = {"id", "whose", *([own["order"]] if own.get("numbered") else [])}
+        for entry in schema["fields"]:
+            named = entry["name"] in kept or "covey" in entry or f'"{entry["name"]}"' in told
+            if not named and not (pure and entry["type"] == "string") and chance.once_in(2):
+                required = entry.pop("constraints", {}).get("required", False)
+                entry |= {"covey": {"learn": True}} | ({"constraints": {"required": True}} if required else {})
 
 
 def _ruled(chance: Chance, fields: list[dict[str, Any]]) -> dict[str, Any]:
