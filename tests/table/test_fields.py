@@ -132,7 +132,11 @@ def test_groups_of_many_codes_come_out_closer_with_levels():
 
     def error(field, seed):
         schema = Schema.from_dict({"fields": [field, SEX]})
-        rows = covey.PrivateSynthesizer(0.3, 1e-9, schema=schema, seed=seed).fit(table).sample(4000)
+        rows = (
+            covey.PrivateSynthesizer(0.3, 1e-9, schema=schema, composition="gaussian", seed=seed)
+            .fit(table)
+            .sample(4000)
+        )
         first = rows["code"].drop_nulls().str.slice(0, 1).to_list()
         found = np.array([first.count(letter) for letter in "ABCDEFGH"]) / 4000
         return np.abs(found - true).sum() / 2
