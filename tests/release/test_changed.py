@@ -5,10 +5,8 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 import covey
-from covey.cli import main
 from covey.release.bundle import write_bundle
 from covey.release.changed import Changes
 from covey.release.evaluation import Comparison, compare, evaluate, evaluation_html, total_variation
@@ -17,6 +15,7 @@ from covey.table.codec import Codec
 from covey.table.columns import Words
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
+from tests.commands import run
 from tests.release.pages import check_page
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
@@ -168,12 +167,12 @@ def desk(tmp_path_factory):
 
 
 def test_evaluate_puts_changes_first_on_the_screen_in_json_and_on_the_page(desk):
-    said = CliRunner().invoke(main, ["evaluate", str(desk / "table.csv"), str(desk / "bundle")]).output.splitlines()
+    said = run("evaluate", desk / "table.csv", desk / "bundle").output.splitlines()
     assert said[0].startswith("CONFIDENTIAL")
     assert said[1] == "CHANGED BY THE SCHEMA: 1 of 9 columns of the table are not in the bundle: name"
     assert said[2].startswith("CHANGED BY THE SCHEMA: delay: 25.0% of the cells lie beyond 0 to 1")
     assert any("against the table as the schema reads it" in line for line in said)
-    told = CliRunner().invoke(main, ["evaluate", str(desk / "table.csv"), str(desk / "bundle"), "--json"]).output
+    told = run("evaluate", desk / "table.csv", desk / "bundle", "--json").output
     assert json.loads(told)["changed"]["columns"]["delay"]["moved"] == 0.25
     rows = compare(desk / "table.csv", desk / "bundle")
     page = check_page(evaluation_html(rows, evaluate(rows, predicting=False)))

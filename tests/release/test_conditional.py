@@ -1,17 +1,14 @@
 """Rows drawn from a bundle's centres: conditioned exactly, under the schema's rules, and cited."""
 
 import json
-import shlex
 from itertools import product
 
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 import covey
 from covey.answers.columns import Columns
-from covey.cli import main
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.entropy import Streams
@@ -22,6 +19,7 @@ from covey.release.conditional import conditioned, draw_rows
 from covey.release.verify import bundle_digest, verify_bundle
 from covey.table.codec import Codec
 from covey.table.schema import Condition, Field, Forbid, Schema
+from tests.commands import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
@@ -96,10 +94,6 @@ def test_every_row_meets_the_condition_though_rules_move_some():
     assert "A" not in set(rows["ward"])
     with pytest.raises(ParameterError, match="rules of the schema exclude such rows"):
         list(draw_rows(codec, law, 10, wished(codec, {"old": "true", "ward": "A"}), Streams.from_seed(1)))
-
-
-def run(line):
-    return CliRunner().invoke(main, shlex.split(line))
 
 
 def test_more_rows_are_drawn_and_a_seed_draws_them_again(bundles, tmp_path, monkeypatch):

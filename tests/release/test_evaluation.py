@@ -1,15 +1,12 @@
 """covey evaluate: right, watermarked, and never inside a bundle."""
 
 import json
-import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy import stats
 
-from covey.cli import main
 from covey.core.tables.distance import covariance_loss
 from covey.errors import MissingExtraError, ParameterError
 from covey.release import evaluation
@@ -33,6 +30,7 @@ from covey.release.places import refuse_in_bundle
 from covey.release.summary import describe
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
+from tests.commands import run
 from tests.release.pages import check_page, table_named
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
@@ -52,10 +50,6 @@ def rows(desk):
 @pytest.fixture(scope="module")
 def figures(rows):
     return evaluate(rows)
-
-
-def run(line):
-    return CliRunner().invoke(main, shlex.split(line))
 
 
 def test_the_page_is_watermarked_and_has_true_beside_synthetic(rows, figures):
@@ -87,22 +81,6 @@ def test_names_on_the_confidential_page_are_escaped():
     codes = np.random.default_rng(0).integers(0, 2, (80, 3))
     rows = Comparison.of(codec, codes, codes[::-1], {"guarantee": hostile})
     assert hostile in check_page(evaluation_html(rows, evaluate(rows))).text
-
-
-def test_one_column_and_few_rows_can_be_evaluated():
-    codec = Codec(Schema((Field("only", "integer", 0, 9),)))
-    rows = Comparison.of(codec, np.array([[1], [2]]), np.array([[3]]), {"guarantee": "none"})
-    figures = evaluate(rows)
-    assert figures["total_variation"] == {"1": 0.5}  # bins are cut at true values: 3 stands with 2
-    check_page(evaluation_html(rows, figures))
-
-
-def test_figures_that_agree_are_zero_and_the_yardstick_is_not(rows):
-    same = Comparison.of(rows.codec, rows.cells[0], rows.cells[0], rows.bundle)
-    figures = evaluate(same)
-    assert set(figures["total_variation"].values()) == {0.0}
-    assert figures["covariance"]["loss"] == pytest.approx(0, abs=1e-12)
-    assert all(value > 0 for value in figures["total_variation_of_resampled_true_rows"].values())
 
 
 def test_covariance_agrees_with_numpy_and_with_the_loss_of_a_partition():
@@ -332,6 +310,9 @@ def test_a_median_that_is_far_off_is_the_first_line():
 
 def test_equal_tables_raise_no_alarm_and_are_not_apart(incomes):
     figures = evaluate(Comparison.of(incomes.codec, incomes.cells[0], incomes.cells[0], incomes.bundle))
+    assert set(figures["total_variation"].values()) == {0.0}
+    assert figures["covariance"]["loss"] == pytest.approx(0, abs=1e-12)
+    assert all(value > 0 for value in figures["total_variation_of_resampled_true_rows"].values())
     assert figures["numbers"]["alarms"] == []
     for own in figures["numbers"]["columns"].values():
         assert own["kolmogorov"] == own["wasserstein_over_range"] == own["common_off"] == own["median_off"] == 0

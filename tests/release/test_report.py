@@ -289,23 +289,6 @@ def test_many_bins_and_categories_are_joined_for_the_eye():
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [
-        [Field("one", "boolean", required=True)],
-        [Field("one", "date", "2024-01-01", "2024-01-01")],
-        [Field("when", "datetime", "1900-01-01T00:00:00", "2100-01-01T00:00:00"), Field("x", "number", -1e-9, 1e-9)],
-        [
-            Field("c", "string", constant=None, enum=("only",), required=True),
-            Field("x", "integer", -5, 5, required=True),
-        ],
-    ],
-)
-@pytest.mark.parametrize("rows", [1, 2, 50])
-def test_small_and_odd_tables_have_a_report(fields, rows):
-    check_page(shown(draw(fields, rows)))
-
-
-@pytest.mark.parametrize(
     ("epsilon", "delta", "share"), [(1e-9, 0, 0.05), (1.0, 0, 0), (50.0, 0, 0.05), (0.5, 1e-9, 0.05)]
 )
 def test_every_kind_of_guarantee_has_its_page(epsilon, delta, share):

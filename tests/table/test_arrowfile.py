@@ -15,12 +15,6 @@ def write_ipc(path, table, stream):
         writer.write_table(table)
 
 
-def test_a_broken_file_is_named(read):
-    for name in ("t.parquet", "t.arrow"):
-        with pytest.raises(InputError, match=rf"{name} is not a file that can be read as a table"):
-            read(b"no table", name)
-
-
 @pytest.mark.parametrize("stream", [True, False])
 def test_parquet_and_both_forms_of_arrow_are_read_alike(tmp_path, monkeypatch, stream):
     table = pa.table({"age": [1, None, 3] * 4, "name": ["Eve"] * 12, "sex": ["f", "?", None] * 4})

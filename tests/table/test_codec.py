@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.core.relations.columns import DAY
 from covey.core.relations.formulas import FORMULAS
-from covey.errors import InputError, ParameterError
+from covey.errors import ParameterError
 from covey.methods.relations.used import columns_of
 from covey.table.codec import Codec
 from covey.table.derived_fields import Derived
@@ -163,15 +163,6 @@ def test_attributes_with_one_category_are_public_constants():
 
 def test_limits_are_given_by_attribute():
     assert Codec(Schema.from_dict(RULED)).limits == [([0, 1, 2, 3, 4], 2)]
-
-
-def test_a_missing_column_is_an_input_error_and_others_are_ignored():
-    codec = Codec(Schema((Field("a", "boolean"), Field("b", "boolean"))))
-    with pytest.raises(InputError, match="no column 'b'"):
-        codec.encode({"a": [True]})
-    codes, log = codec.encode({"z": [1], "b": [True], "a": [False]})
-    assert codes.tolist() == [[0, 1]]
-    assert log.ignored == ("z",)
 
 
 def test_parts_give_the_same_codes_and_counts(monkeypatch):

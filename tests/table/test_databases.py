@@ -10,11 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 from adbc_driver_manager import Error
-from click.testing import CliRunner
 
 import covey
 from audits.gates import opened
-from covey.cli import main
 from covey.core.tables.domain import CodeCounts
 from covey.demo import example_visits
 from covey.errors import InputError, MissingExtraError, ParameterError
@@ -23,6 +21,7 @@ from covey.table.codec import Codec
 from covey.table.databases import Database, redacted
 from covey.table.schema import Field, Schema
 from covey.table.sources import open_source, read_table
+from tests.commands import run
 from tests.table.examples import sqlite_table
 
 ROOT = Path(__file__).parents[2]
@@ -59,10 +58,6 @@ WRITES = (
 )
 
 RELEASE = "--schema schema.json --epsilon 1 --dataset visits"
-
-
-def run(line, **environment):
-    return CliRunner().invoke(main, shlex.split(line), env=environment)
 
 
 def codes(source, *fields):
@@ -404,15 +399,6 @@ def test_every_command_takes_a_database_and_none_tells_the_password(postgresql, 
     written = everything_written()
     assert not [word for word in hidden if word in said or word.encode() in written]
     assert not [word for word in hidden[:3] if word in repr(Database(postgresql.url(), table=desk))]
-
-
-def test_a_seeded_release_is_the_same_from_server_and_file(postgresql, desk):
-    for source, out in (
-        (f"{shlex.quote(postgresql.url())} --table '{desk}'", "a"),
-        ("visits.sqlite --table visits", "b"),
-    ):
-        assert run(f"release {source} --schema schema.json --epsilon 1 --seed 3 --out {out}").exit_code == 0
-    assert Path("a/synthetic.csv").read_bytes() == Path("b/synthetic.csv").read_bytes()
 
 
 def test_the_password_may_come_from_the_environment_or_a_file(postgresql, desk, tmp_path):

@@ -8,7 +8,6 @@ from covey.errors import ParameterError
 from covey.table.codec import Codec
 from covey.table.dialects import Dialect, Spelling
 from covey.table.schema import Field, Schema
-from covey.table.sources import read_table
 
 
 def test_a_dialect_is_recorded_as_frictionless_has_it():
@@ -85,29 +84,3 @@ def test_cells_with_a_type_need_no_spelling():
     codec = Codec(Schema((Field("x", "number", 0, 9999, decimals=1, spelling=Spelling(",", ".")),)))
     assert codec.encode({"x": [1.5, "1,5", 1234, "1.234"]}, "cells")[0][:, 0].tolist() == [15, 15, 12340, 12340]
     assert codec.encode(pl.DataFrame({"x": [1.5, 1234.0]}), "cells")[0][:, 0].tolist() == [15, 12340]
-
-
-def test_a_table_in_a_dialect_is_read_like_its_plain_twin(tmp_path):
-    fields = (
-        Field("name", "string", enum=("Zoë", "a;b")),
-        Field("cost", "number", 0, 5000, decimals=2),
-        Field("seen", "date", "2024-01-01", "2024-12-31"),
-    )
-    plain = Schema(fields)
-    (tmp_path / "plain.csv").write_text(
-        "name,cost,seen\nZoë,1019.75,2024-03-19\na;b,3.5,2024-12-01\nx,,\n-,7,2024-01-01\n", encoding="utf-8"
-    )
-    (tmp_path / "odd.csv").write_bytes(
-        'Costs 2024\r\n\r\nseen;name;cost\r\n19.03.2024;Zoë;1.019,75\r\n1.12.2024;"a;b";3,5\r\n'
-        "NA;x;NA\r\n01.01.2024;-;7\r\n".encode("windows-1252")
-    )
-    dialect = Dialect(";", ",", ".", "windows-1252", ("", "NA"), "%d.%m.%Y", None, 2)
-    odd = plain.read_as(dialect)
-    again = Schema.from_dict(odd.to_dict())
-    assert again == odd
-    wanted = Codec(plain).encode(tmp_path / "plain.csv")[0]
-    raw = read_table(tmp_path / "odd.csv", dialect=odd.dialect)
-    for table in (tmp_path / "odd.csv", read_table(tmp_path / "odd.csv", odd), raw):
-        assert (Codec(again).encode(table)[0] == wanted).all()
-    assert odd.validate(tmp_path / "odd.csv") == plain.validate(tmp_path / "plain.csv")
-    assert odd.plain() == replace(plain, missing_values=("", "NA"))

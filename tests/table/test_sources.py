@@ -11,7 +11,7 @@ from covey.table.codec import Codec
 from covey.table.frames import FrameForm
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table, write_rows
-from tests.table.examples import RULED, SCHEMA, cells, some_codes
+from tests.table.examples import SCHEMA, cells
 
 FRAMES = {
     "pandas": lambda columns: pd.DataFrame(columns),
@@ -22,17 +22,6 @@ FRAMES = {
 RISKY = ("=cmd()", "+1", "-1", "@x", "<script>", "../x", "a,b", 'say "hi"', "two\nlines", "a\u2028b", "plain")
 
 ODD = ["a\rb", "a\nb", "a\r\nb", "\r", "\n", "a\r", "\ra", "", " ", ",", ";", '"', '""', "a,b\rc;d"]
-
-
-def test_a_missing_file_or_a_directory(tmp_path):
-    for path, words in [
-        (tmp_path / "none.csv", "no file"),
-        (tmp_path, "directory"),
-        (tmp_path / "none.parquet", "no file"),
-    ]:
-        with pytest.raises(InputError, match=words) as error:
-            read_table(path, SCHEMA)
-        assert error.value.exit_code == 3
 
 
 def test_frames_without_rows():
@@ -90,20 +79,6 @@ def test_labels_are_guarded_in_csv_and_read_back(tmp_path):
     assert rows[1][1] == "-9"  # numbers stay numbers
     assert np.array_equal(codec.encode(read_table(tmp_path / "out.csv", schema))[0], codes)
     assert schema.validate(read_table(tmp_path / "out.csv")) == []
-
-
-def test_csv_and_parquet_give_back_what_was_written(tmp_path):
-    schema = Schema.from_dict(RULED)
-    codec = Codec(schema)
-    codes = some_codes(codec, 300, 5)
-    columns = codec.decode(codes, np.random.default_rng(0))
-    expected = codec.encode(columns)[0]
-    write_rows([columns], tmp_path / "t.csv")
-    write_rows([columns], tmp_path / "t.parquet", parquet=True)
-    for name in ("t.csv", "t.parquet"):
-        table = read_table(tmp_path / name, schema)
-        assert np.array_equal(codec.encode(table)[0], expected)
-        assert schema.validate(read_table(tmp_path / name)) == []
 
 
 @pytest.mark.parametrize("name", ["a;b", "a|b", "a\tb", "sep=;", "sep=,", 'a";"b', "age"])

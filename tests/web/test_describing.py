@@ -11,8 +11,8 @@ from covey.release.verify import verify_bundle
 from covey.table.description import Description
 from covey.web import drafts
 from covey.web.jobs import Job
+from tests.commands import run
 from tests.table.test_description import GOOD
-from tests.test_tables import run
 from tests.test_tree import clinic
 from tests.web.conftest import words
 
@@ -168,20 +168,6 @@ def test_persons_with_events_from_review_to_bundle(clinics, tables, tmp_path):
     assert run("check", tmp_path / "package.json").exit_code == 0
     assert clinics.post(f"/work/{work}/close").status_code == 303
     assert not any(clinics.workspace.folder.glob("*/table-*"))
-
-
-def test_persons_with_events_are_learned(clinics, tables):
-    work, _ = two_files(clinics, tables)
-    assert clinics.post(f"/work/{work}/columns/learn").status_code == 303
-    assert all(column.field.learn for column in clinics.workspace.work(work).columns)
-    assert "patients.age, visits.day, visits.ward" in words(clinics.get(f"/work/{work}/predict", params=CHOSEN))
-    answer = clinics.post(f"/work/{work}/privacy", CHOSEN | {"mode": "private"})
-    assert answer.status_code == 303, words(answer)
-    assert clinics.post(f"/work/{work}/release", {"review": clinics.review(work), "seen": "on"}).status_code == 303
-    job = clinics.finished(work)
-    assert job.state == "done", job.error
-    assert {*job.result["learned"], *job.result["left_out"]} == {"patients.age", "visits.day", "visits.ward"}
-    assert verify_bundle(job.bundle).finished
 
 
 def test_one_table_whose_column_says_whose_each_row_is(clinics, tables):
