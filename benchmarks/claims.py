@@ -1,7 +1,7 @@
 """docs/benchmarks/claims.md: what README claims, and for each claim the strongest counter-example that was measured.
 
 python -m benchmarks.claims writes the page from the CSV files beside it. Counter-examples are not chosen by hand: each is the
-worst cell of its file, so that a new measurement that is worse takes its place. tests/test_quotes.py compares.
+worst cell of its file, so that a new measurement that is worse takes its place. tests/test_figures.py compares.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers that prose quotes, and the cells of CSV files that they come from; tests/test_quotes.py compares them.
+"""Numbers that prose quotes, and the cells of CSV files that they come from; tests/test_figures.py compares them.
 
 A quote is a file, some of its words, and a value for each number in them, in order. A value is computed from cells, so that "23
 times" is a quotient and "18 to 64" a smallest and a largest one. Who measures again sees here which sentences to rewrite.

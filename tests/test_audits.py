@@ -15,6 +15,7 @@ from audits.statistics import _bound
 from audits.suite import alarm, all_checks, all_faults, all_rides, cases, planted
 from covey.privacy.budget import DOMAINS
 from covey.table import schema
+from tests.audit import epsilon_lower_bound
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 
@@ -106,3 +107,15 @@ def test_the_registry_is_whole():
             half = np.array([samples // 2])
             told_apart = _bound(half, half[0], 0 * half, half[0], case.delta)
             assert told_apart > case.claim, f"{case.name} cannot raise the alarm with {samples} samples"
+
+
+def test_the_audit_is_tight_and_sound_on_the_laplace_mechanism():
+    generator = np.random.default_rng(0)
+    for epsilon in (0.5, 2.0):
+        a, b = generator.laplace(0, 1 / epsilon, 400_000), generator.laplace(1, 1 / epsilon, 400_000)
+        assert 0.95 * epsilon < epsilon_lower_bound(a, b) <= epsilon
+
+
+def test_the_audit_says_nothing_about_equal_laws():
+    generator = np.random.default_rng(1)
+    assert epsilon_lower_bound(generator.random(10_000), generator.random(10_000)) < 0.05

@@ -12,10 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import covey
-from covey.cli import main
 from covey.demo import example_visits
 from covey.errors import CoveyWarning, InputError, InternalError, LedgerError, ParameterError
 from covey.privacy.ledger import Ledger
@@ -28,6 +26,7 @@ from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 from covey.workflow import Account, AnonymousOrder, PrivateOrder, anonymize, release, resume
+from tests.commands import run
 from tests.test_tables import write as write_linked
 from tests.test_tree import clinic
 
@@ -273,14 +272,14 @@ def test_a_release_without_its_report_is_charged_marked_and_finished_from_the_co
             resume(done.bundle)
         assert done.certificate
     assert charged(order) == ["open", "charge", "release"]
-    runner, place = CliRunner(), str(done.bundle)
-    said = runner.invoke(main, ["verify", place])
+    place = done.bundle
+    said = run("verify", place)
     assert said.exit_code == 0
     assert f"Its report is missing. This makes it from the data: covey resume {place}" in said.output
-    assert not json.loads(runner.invoke(main, ["verify", place, "--json"]).output)["finished"]
-    said = runner.invoke(main, ["resume", place])
+    assert not json.loads(run("verify", place, "--json").output)["finished"]
+    said = run("resume", place)
     assert said.exit_code == 0, said.output
-    said = runner.invoke(main, ["verify", place])
+    said = run("verify", place)
     assert "missing" not in said.output
     assert "of a cap of" in (done.bundle / "report.html").read_text()  # what the ledger said is in the bundle
     assert Ledger(order.ledger).history("people")[-1].digest == bundle_digest(done.bundle)

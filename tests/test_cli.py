@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +9,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
 from covey.cli import main
-from covey.demo import example_visits
+from covey.demo import demonstrate, example_patients, example_visits
+from covey.errors import ArgumentError
+from covey.release.verify import verify_bundle
+from covey.table.schema import Schema
+from tests.commands import run
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = [name for name in main.commands if name != "ledger"] + [
@@ -32,10 +34,6 @@ def desk(tmp_path, monkeypatch):
     assert run("confirm schema.json age cost admitted").exit_code == 0
     assert run("ledger open visits --budget 2").exit_code == 0
     return tmp_path
-
-
-def run(line):
-    return CliRunner().invoke(main, shlex.split(line))
 
 
 def spent():
@@ -59,6 +57,15 @@ REFUSED = [
     ("release visits.csv --schema draft.json --epsilon 1 --dataset visits --out out", 2, "covey confirm"),
     ("anonymize visits.csv --schema draft.json --group-size 10 --out out", 2, "confirm"),
     ("anonymize visits.csv --schema schema.json --group-size 1 --out out", 2, "group_size"),
+    ("release no.csv --schema schema.json --dataset visits --out out", 2, "epsilon"),
+    ("release no.csv --schema schema.json --epsilon 1 --out out", 2, "--dataset"),
+    *((f"anonymize no.csv --schema schema.json --out out --group-size {size}", 2, "group") for size in (0, -3)),
+    *((f"anonymize no.csv --schema schema.json --out out --group-size 5 --rows {rows}", 2, "rows") for rows in (0, -5)),
+    *(
+        (f"anonymize visits.csv --schema schema.json --out out --group-size 5 --rows {rows}", 2, str(rows))
+        for rows in (10**15, 10**30)
+    ),
+    ("anonymize visits.csv --schema schema.json --out out --group-size 401", 2, "group_size must not exceed"),
     ("plan schema.json --rows 400", 2, "--target-error"),
     ("plan schema.json --rows 400 --target-error 0.9", 2, "target-error"),
     ("confirm schema.json agee", 2, "agee"),
@@ -118,27 +125,6 @@ def test_a_release_says_what_it_carries_and_charges_once(desk):
     assert json.loads((desk / "figures.json").read_text())["watermark"].startswith("confidential")
     assert run("evaluate visits.csv out -o out/figures.json").exit_code == 2
     assert not (desk / "out" / "figures.json").exists()
-
-
-def test_delta_parquet_and_a_large_epsilon(desk):
-    assert run(f"{RELEASE} 0.5 --delta 1e-7 --parquet").exit_code == 0
-    assert (desk / "out" / "synthetic.parquet").exists()
-    assert "δ = 1e-7" in (desk / "out" / "README.md").read_text()
-    assert run("ledger open big --budget 20").exit_code == 0
-    large = f"{RELEASE} 11 --confirm-large-epsilon --force".replace("--dataset visits", "--dataset big")
-    assert run(large).exit_code == 0
-    assert "weak" in json.loads((desk / "out" / "certificate.json").read_text())["note"]
-
-
-def test_drafts_are_refused_until_every_field_is_confirmed(desk):
-    assert run("init visits.csv -o draft.json").exit_code == 0
-    line = f"{RELEASE} 1".replace("schema.json", "draft.json")
-    names = ["age", "ward", "insurance", "cost", "emergency", "readmitted"]
-    assert "admitted" in run(f"confirm draft.json {' '.join(names)}").stdout
-    assert run(line).exit_code == 2
-    assert run("confirm draft.json admitted").exit_code == 0
-    assert spent() == 0
-    assert run(line).exit_code == 0
 
 
 def test_plan_opens_no_data_and_solves_for_epsilon(desk):
@@ -357,3 +343,83 @@ def test_a_release_takes_triples_and_an_earlier_release():
     refused = run(f"{made} --prior first --out third")
     assert (refused.exit_code, "changed after the bundle" in refused.stderr) == (3, True)
     assert not Path("third").exists()
+
+
+# Rules that true rows break, and synthetic rows that are altered to keep rules, are counted and told.
+
+SUMMED = [
+    {"name": "a", "type": "integer", "constraints": {"minimum": 0, "maximum": 50, "required": True}},
+    {"name": "b", "type": "integer", "constraints": {"minimum": 0, "maximum": 50, "required": True}},
+    {"name": "w", "type": "string", "constraints": {"enum": ["x", "y"], "required": True}},
+]
+SUM = {"linear": {"coefficients": {"a": 1, "b": 1}, "maximum": 60}}  # what the fit does not keep by itself
+ZERO = {"forbid": {"a": {"minimum": 40}, "w": ["x"]}}
+
+
+@pytest.fixture
+def sums(tmp_path):
+    g = np.random.default_rng(0)
+    a = g.integers(0, 51, 400)
+    b = np.minimum(g.integers(0, 51, 400), 60 - a)
+    w = np.where(a >= 40, "y", g.choice(["x", "y"], 400))
+    a[:3], b[:3], w[:5] = 50, 50, "x"  # three rows break the sum; these and others that are 40 or more the zero
+    pl.DataFrame({"a": a, "b": b, "w": w}).write_csv(tmp_path / "table.csv")
+    Schema.from_dict({"fields": SUMMED, "covey": {"rules": [SUM, ZERO]}}).save(tmp_path / "schema.json")
+    return tmp_path, int(((a >= 40) & (w == "x")).sum())
+
+
+def told(*arguments):
+    found = run(*arguments)
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def test_check_counts_the_rows_that_break_a_rule(sums):
+    home, zero = sums
+    words = told("check", home / "table.csv", "--schema", home / "schema.json")
+    assert "3 of 400  rows break the rule" in words
+    assert f"{zero} of 400  rows break the rule" in words
+    facts = json.loads(told("check", home / "table.csv", "--schema", home / "schema.json", "--json"))
+    assert [one["rows"] for one in facts["broken_rules"]] == [3, zero]
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_a_release_says_how_many_rows_were_altered(sums):
+    home, _ = sums
+    made = ("release", home / "table.csv", "--schema", home / "schema.json", "--epsilon", "2", "--seed", "1")
+    words = told(*made, "--out", home / "bundle")
+    count = json.loads((home / "bundle" / "privacy.json").read_text())["rows_altered_by_rules"]
+    assert 0 < count < 400
+    assert f"rules: {count} of 400 rows were altered after drawing" in words
+    assert f"{count} were altered after drawing" in (home / "bundle" / "README.md").read_text()
+    rows = pl.read_csv(home / "bundle" / "synthetic.csv")
+    assert (rows["a"] + rows["b"]).max() <= 60
+
+
+def test_the_example_table_is_realistic_and_reproducible():
+    names, X = example_patients(5000)
+    assert X.shape == (5000, len(names))
+    assert (example_patients(5000)[1] == X).all()
+    at = names.index
+    assert X[:, at("female")].mean() == np.float64(0.53)
+    correlation = np.corrcoef(X.T)
+    assert correlation[at("diabetes"), at("obesity")] > 0.1
+    assert correlation[at("copd"), at("smoker")] > 0.1
+
+
+def test_the_demo_takes_patients_the_whole_way_and_ends_with_a_report(tmp_path, capsys):
+    demonstrate(tmp_path, 400, force=False)
+    said = capsys.readouterr().out
+    report = tmp_path / "release" / "report.html"
+    assert said.splitlines()[-1] == f"Open this report: {report}"
+    assert "with 95% confidence" in said
+    table = pl.read_csv(tmp_path / "patients.csv", infer_schema=False)
+    assert table.height == 400
+    assert table["weight"].null_count() > 5  # holes, as in any real table
+    written = b"".join(path.read_bytes() for path in (tmp_path / "release").iterdir())
+    assert not any(cell.encode() in written for name in ("record", "name") for cell in table[name])
+    assert verify_bundle(tmp_path / "release").rows == 400
+    with pytest.raises(ArgumentError, match="exists"):
+        demonstrate(tmp_path, 400, force=False)
+    with pytest.raises(ArgumentError, match="100 or more"):
+        demonstrate(tmp_path / "few", 9, force=False)

@@ -1,16 +1,19 @@
 """Messages name arguments in the words of the place where they appear."""
 
+import importlib
 import pickle
+import subprocess
+import sys
 from fractions import Fraction
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
 
-from covey.cli import main
-from covey.errors import ArgumentError, CoveyError, InputError, MissingExtraError, UnknownDatasetError
+from covey.errors import ArgumentError, CoveyError, InputError, MissingExtraError, UnknownDatasetError, optional
 from covey.table.schema import Field, Schema
+from covey.table.sources import read_table
 from covey.workflow import refuse_misfits
+from tests.commands import run
 
 
 def test_every_second_part_of_a_message_is_spelled_as_the_place_does():
@@ -30,15 +33,42 @@ def test_the_command_line_names_its_options_and_python_its_arguments(tmp_path):
     pl.DataFrame({"ward": ["a", "b"] * 50, "age": [5, 500] * 50}).write_csv(table)
     Schema((Field("age", "integer", 0, 9), Field("ward", "string", enum=("a", "b")))).save(schema)
 
-    def run(*options):
+    def told(*options):
         line = ["release", str(table), "--epsilon", "1", "--seed", "1", "--out", str(tmp_path / "out"), *options]
-        return CliRunner().invoke(main, line).output
+        return run(*line).output
 
     assert (
         "give --schema, the public description of the table, or --learn to learn limits and categories with noise"
-        in run()
+        in told()
     )
-    assert "Give a small --delta, such as 1e-9" in run("--learn")
-    assert "or allow more with --accept-misfits." in run("--schema", str(schema))
+    assert "Give a small --delta, such as 1e-9" in told("--learn")
+    assert "or allow more with --accept-misfits." in told("--schema", schema)
     with pytest.raises(InputError, match="or allow more with accept_misfits"):
         refuse_misfits({"age": Fraction(1)}, Fraction(0))
+
+
+def test_heavy_packages_are_imported_late(tmp_path):
+    """And pandas never, where a file is read: it would take longer than reading."""
+    pl.DataFrame({"mood": ["good", "bad"] * 50}).write_parquet(tmp_path / "t.parquet")
+    code = (
+        "import sys, covey.table.schema, covey.table.codec, covey.table.sources, covey.table.metadata;"
+        "late = not any(m in sys.modules for m in ('polars', 'pandas', 'pyarrow', 'narwhals', 'yaml'));"
+        "rows = covey.table.sources.read_table(sys.argv[1]).rows;"
+        "sys.exit(not late or rows != 100 or 'pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, tmp_path / "t.parquet"], check=False).returncode == 0
+
+
+def test_a_missing_package_names_the_install_line(monkeypatch):
+    def refuse(name, *rest):
+        raise ImportError(name)
+
+    monkeypatch.setattr(importlib, "import_module", refuse)
+    with pytest.raises(MissingExtraError, match=r"pip install 'covey\[table\]'"):
+        read_table({"age": [1]})
+
+
+def test_pandas_is_nobodys_extra_but_spark_s(monkeypatch):
+    monkeypatch.setattr(importlib, "import_module", lambda name: (_ for _ in ()).throw(ImportError(name)))
+    with pytest.raises(MissingExtraError, match=r"this needs pandas: pip install pandas$"):
+        optional("pandas")

@@ -145,13 +145,6 @@ def test_a_disk_that_is_full_for_the_ledger_lets_nothing_out(order):
     assert charges(order) == 0
 
 
-def test_an_output_that_cannot_be_made_costs_nothing(order):
-    process = command(order, "--out", "/proc/bundle")
-    _, said = process.communicate(timeout=600)
-    assert process.returncode == 2, said
-    assert charges(order) == 0
-
-
 def test_a_clock_that_jumps_moves_no_charge(order, monkeypatch):
     times = iter([datetime(2040, 1, 1, tzinfo=UTC), datetime(1970, 1, 2, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)])
 

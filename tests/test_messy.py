@@ -93,6 +93,8 @@ def test_from_a_messy_file_to_a_release(tmp_path, ledger, name):
     ]
     if warned:
         steward.ok("confirm", schema, *warned)
+    seen = json.loads(steward.ok("check", steward.table, "--schema", schema, "--json").stdout)["columns"].values()
+    assert not any(column["unparseable"] or column["clipped"] for column in seen)  # as drafted, so read
     steward.ok(
         "release", steward.table, "--schema", schema, "--epsilon", 3, "--dataset", "people", "--out", tmp_path / "out"
     )

@@ -1,7 +1,6 @@
 """Every page runs from top to bottom where only covey and the extras that it names are installed."""
 
 import re
-import subprocess
 
 import pytest
 from click.testing import CliRunner
@@ -51,9 +50,3 @@ def test_the_recipe_of_the_help_page_works(environments, tmp_path):
     assert environments.play(frozenset({"cli"}), blocks, tmp_path) == ""
     assert (tmp_path / "release" / "report.html").exists()
     assert len((tmp_path / "visits.csv").read_text().splitlines()) == 1501
-
-
-def test_covey_without_click_says_what_to_install(environments, tmp_path):
-    python = environments.python(frozenset())
-    done = subprocess.run([python, "-m", "covey.cli"], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.stderr.strip() == "covey's command line needs click: pip install 'covey[cli]'."

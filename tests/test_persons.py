@@ -2,19 +2,17 @@
 
 import csv
 import json
-import shlex
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from covey.cli import main
 from covey.methods.regain.predict import predict
 from covey.privacy.ledger import Ledger
 from covey.release.evaluation import once_a_person
 from covey.table.schema import Field, Schema
+from tests.commands import run
 
 pytestmark = [
     pytest.mark.usefixtures("few_steps"),
@@ -26,10 +24,6 @@ FIELDS = (
     Field("age", "integer", 0, 99, bins=5, required=True),
     Field("well", "boolean", required=True),
 )
-
-
-def run(line):
-    return CliRunner().invoke(main, shlex.split(line))
 
 
 def visits(often=1):

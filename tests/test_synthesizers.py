@@ -27,16 +27,6 @@ def test_public_names_are_pinned():
     assert list(inspect.signature(covey.AnonymousSynthesizer).parameters)[:1] == ["group_size"]
 
 
-def test_the_example_of_the_interface():
-    synth = covey.PrivateSynthesizer(epsilon=1.0, method="paper", kappa=1 / 3)
-    Z = synth.fit(X).sample(2000)
-    assert Z.shape == (2000, 6)
-    assert Z.dtype == X.dtype
-    anonymous = covey.AnonymousSynthesizer(group_size=20, method="paper").fit(X).sample(2000)
-    assert covey.marginal_error(X, anonymous, degree=2) < 0.1
-    assert covey.covariance_loss(X, np.zeros(len(X))) > 0
-
-
 @pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
 @pytest.mark.parametrize("make", [private, lambda: covey.AnonymousSynthesizer(group_size=5)])
 def test_rows_come_back_in_the_kind_that_went_in(dtype, make):
@@ -181,17 +171,6 @@ def test_sampling_before_fitting_is_refused():
 # Bad inputs, by the numbers that tests/test_bad_inputs.py uses too.
 
 
-@pytest.mark.filterwarnings("default::covey.errors.CoveyWarning")
-@pytest.mark.parametrize("n", [1, 2])
-def test_bad_input_3_one_or_two_rows_run_on_noise_with_a_public_warning(n):
-    messages = []
-    for table in (np.zeros((n, 4), dtype=bool), np.ones((n, 4), dtype=bool)):
-        with pytest.warns(CoveyWarning, match=f"n = {n}") as caught:
-            private().fit(table).sample(10)
-        messages.append(str(caught[0].message))
-    assert messages[0] == messages[1]
-
-
 def test_bad_input_16_records_outside_the_body_are_projected():
     far = np.vstack([np.full((50, 2), 1e6), np.full((50, 2), -1e300)])
     near = np.vstack([np.ones((50, 2)), np.zeros((50, 2))])
@@ -200,23 +179,10 @@ def test_bad_input_16_records_outside_the_body_are_projected():
     assert ((Z >= 0) & (Z <= 1)).all()
 
 
-def test_bad_input_17_constant_tables_are_nothing_special():
-    for value in (0, 1):
-        assert private().fit(np.full((300, 5), value)).sample(10).shape == (10, 5)
-        Z = covey.AnonymousSynthesizer(group_size=3).fit(np.full((300, 5), value)).sample(10)
-        assert (value == Z).all()
-
-
 def test_bad_input_18_one_category_is_a_constant():
     ones = np.ones((40, 1), dtype=np.uint8)
     Z = private(body=ProductOfSimplices([1])).fit(ones).sample(9)
     assert (Z == 1).all()
-
-
-@pytest.mark.filterwarnings("default::covey.errors.CoveyWarning")
-def test_bad_input_19_more_columns_than_rows_run_with_a_public_warning():
-    with pytest.warns(CoveyWarning, match="mostly noise"):
-        assert private().fit(np.zeros((5, 40), dtype=bool)).sample(3).shape == (3, 40)
 
 
 @pytest.mark.parametrize("p", [1, 2])

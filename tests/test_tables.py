@@ -8,14 +8,13 @@ import warnings
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import covey
-from covey.cli import main
 from covey.errors import InputError, ParameterError
 from covey.preparing import draft
 from covey.release.verify import bundle_digest, described_by, tables_of, verify_rows
 from covey.table.description import Description
+from tests.commands import run
 from tests.table.test_description import GOOD
 from tests.test_tree import clinic
 
@@ -29,10 +28,6 @@ def write(folder, tables):
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
     (folder / "package.json").write_text(json.dumps(GOOD))
     return folder / "package.json"
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -265,20 +260,6 @@ def test_a_table_of_events_has_a_row_even_where_next_to_nobody_has_events(packag
     assert run("verify", tmp_path / "release").exit_code == 0
 
 
-def test_a_bad_table_is_refused_before_the_charge(package, tmp_path):
-    ledger, out = tmp_path / "ledger.json", tmp_path / "release"
-    run("ledger", "open", "clinic", "--budget", "10", "--ledger", ledger)
-    before = ledger.read_bytes()
-    with (tmp_path / "visits.csv").open("a") as file:
-        file.write("1,nobody,a\n")
-    done = run("release", package, *RELEASE, "--dataset", "clinic", "--ledger", ledger, "--out", out)
-    assert done.exit_code != 0
-    assert "that is not in patients" in done.output
-    assert "Nothing was charged" in done.output
-    assert ledger.read_bytes() == before
-    assert not out.exists()
-
-
 def test_too_many_events_beyond_the_limit_are_a_misfit(package, tmp_path):
     data = json.loads(package.read_text())
     data["resources"][1]["covey"]["at_most"] = 1
@@ -489,15 +470,3 @@ def test_a_rule_that_forbids_the_only_value_of_an_event_is_refused_in_words(pack
     done = run("check", package)
     assert done.exit_code == 2
     assert "leave some persons no event" in done.output
-
-
-def test_names_that_a_spreadsheet_would_run_are_found_again_by_rules_across_the_tables(package, tmp_path):
-    """They stand behind an apostrophe in the bundle's files, and a bundle that was just made could not be verified."""
-    text = json.dumps(ruled()).replace("ward", "-ward")
-    package.write_text(text)
-    visits = package.parent / "visits.csv"
-    visits.write_text(visits.read_text().replace("ward", "-ward", 1))
-    out = tmp_path / "release"
-    assert run("release", package, *RELEASE, "--seed", "1", "--out", out).exit_code == 0
-    assert "'-ward" in (out / "visits.csv").read_text().splitlines()[0]
-    assert run("verify", out).exit_code == 0

@@ -221,21 +221,6 @@ def test_few_persons_are_advised_against():
         covey.PrivateSynthesizer(1.0, 1e-6, schema=PACKAGE).fit(clinic())
 
 
-def test_rules_of_both_tables_hold_in_every_row():
-    def rules(patients, visits):
-        visits["schema"]["covey"] = {"rules": [{"forbid": {"ward": "a", "day": {"maximum": 100}}}]}
-
-    package = Description.from_dict(changed(rules))
-    tables = clinic()
-    tables["visits"]["day"] = [
-        str(150 + int(d) % 200) if w == "a" else d
-        for d, w in zip(*(tables["visits"][n] for n in ("day", "ward")), strict=True)
-    ]
-    made = covey.PrivateSynthesizer(50.0, 1e-4, schema=package, seed=3).fit(tables)
-    visits = made.sample(400)["visits"]
-    assert package.events.written.validate({n: visits[n] for n in ("day", "ward")}) == []
-
-
 def test_drawn_sequences_are_codes_of_the_two_tables():
     drawn = Histories(np.array([[1], [2]]), np.array([[3, 0], [7, 1]]), np.array([1, 1]), 9)
     persons, events = drawn_columns(PACKAGE, drawn, np.random.default_rng(0), first=11)
@@ -280,26 +265,6 @@ def test_first_visits_and_the_time_between_visits_are_kept_where_they_are_measur
     answers = made.release(10)
     assert answers.share({"ward": "a"}, given={"position": "1"}).value > 0.9
     assert answers.wait().value == pytest.approx(10, abs=2)
-
-
-@pytest.mark.parametrize("own", [{"bins": 3}, {}], ids=["inside bins", "moved by a rule"])
-def test_events_rise_whatever_moves_their_order(own):
-    """Values inside declared bins are drawn, and rules mend rows, after events were laid in order."""
-
-    def change(patients, visits):
-        day = next(field for field in visits["schema"]["fields"] if field["name"] == "day")
-        day["covey"] = {**day.get("covey", {}), **own}
-        if not own:
-            rule = {"linear": {"coefficients": {"day": 1, "left": -1}, "maximum": 40}}
-            visits["schema"]["fields"].append({"name": "left", "type": "integer", "constraints": day["constraints"]})
-            visits["schema"]["covey"] = {"rules": [rule]}
-
-    package, tables = Description.from_dict(changed(change)), clinic()
-    tables["visits"]["left"] = tables["visits"]["day"][::-1]
-    visits = pl.DataFrame(synthesizer(package).fit(tables).sample(300)["visits"])
-    rising = visits.group_by("who", maintain_order=True).agg((pl.col("day").diff().drop_nulls() >= 0).all())
-    assert rising["day"].all()
-    assert visits.group_by("who").len()["len"].max() > 2
 
 
 def test_an_order_of_one_value_orders_nothing_and_is_no_traceback():
