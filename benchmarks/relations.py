@@ -319,6 +319,8 @@ def distance(true, rows):
             cuts = np.unique(np.nanquantile(one.astype(float), np.linspace(0.1, 0.9, 9)))
             put = [np.where(x.isna(), -1, np.searchsorted(cuts, x.astype(float), side="right")) for x in (one, two)]
         else:
+            if pd.api.types.is_numeric_dtype(one):  # 1 and 1.0 are one value
+                one, two = one.astype(float), pd.to_numeric(two, errors="coerce").astype(float)
             words = {word: j for j, word in enumerate(one.astype(str).value_counts().index[:20])}
             put = [x.astype(str).map(words).fillna(20).astype(int).to_numpy() for x in (one, two)]
         codes.append([x + 1 for x in put])

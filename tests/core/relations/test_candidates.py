@@ -208,3 +208,22 @@ def test_columns_that_are_missing_together_are_told_once_whichever_way_that_was_
     assert state.missing_together() == [frozenset((i, j))]
     state.learn_literals(EQUIVALENT, holes[j], holes[t])
     assert state.missing_together() == [frozenset((i, t)), frozenset((j, t))]
+
+
+def test_nothing_is_said_to_lie_between_two_copies():
+    cells = cells_of(COLUMNS)
+    of = tabled(COLUMNS, cells, [np.full(size, 1 / size) for size in cells.sizes])
+    formulas = proposals(COLUMNS)
+    state = State(COLUMNS, of, formulas)
+    copies = next(c for c in formulas if c.formula.name == "equal" and COLUMNS[c.target].kind == "date")
+    between = [
+        i
+        for i, c in enumerate(formulas)
+        if c.formula.name == "days" and {*c.sources} == {copies.target, *copies.sources}
+    ]
+    assert between
+    assert state.allowed()[len(of) :][between].all()
+    state.learn_orders(copies)
+    assert not state.allowed()[len(of) :][between].any()
+    usual = tuple(replace(c, usual=0.9) for c in COLUMNS)
+    assert not any(c.formula.name == "days" for c in proposals(usual))

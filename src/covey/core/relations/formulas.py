@@ -296,7 +296,7 @@ def _propose_age(formula: Formula, columns: Sequence[Column]) -> Iterator[Candid
 def _propose_days(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for a, b in permutations(_pick(columns, False), 2):
         for t in _pick(columns, True):
-            if columns[t].step == 1 and columns[t].span > 5:
+            if columns[t].step == 1 and columns[t].span > 5 and columns[t].usual < CONSTANT:
                 yield Candidate(formula, t, (a, b), slack=1.0)
 
 
@@ -435,7 +435,14 @@ FORMULAS = (
     Formula("multiple", _scaled, "{a} * {k}", "{t} is {k} times {a}", _propose_scaled),
     Formula("rest", _rest, "{k} - {a}", "{t} and {a} add up to {k}", _propose_rest),
     Formula("quotient", _quotient, "floor({a} / {k})", "{t} is {a} divided by {k}, rounded down", _propose_quotient),
-    Formula("remainder", _remainder, "{a} % {k}", "{t} is what division of {a} by {k} leaves", _propose_remainder),
+    Formula(
+        "remainder",
+        _remainder,
+        "{a} % {k}",
+        "{t} is what division of {a} by {k} leaves",
+        _propose_remainder,
+        handicap=0.01,
+    ),
     Formula("age", _age, "floor({k} - {a} / 31557600)", "{t} counts years since {a}", _propose_age),
     Formula("year", _year, "year({a})", "{t} is the year of {a}", _propose_part),
     Formula("month", _month, "month({a})", "{t} is the month of {a}", _propose_part),

@@ -244,6 +244,8 @@ class State:
         gone = np.where(self._table, self.dropped[sources].any(axis=1), self.lost[sources].any(axis=1))
         able &= ~gone & ~self.above[sources, target[:, None]].any(axis=1)
         able &= self._exact | ~self.ruled[target]
+        equal = self.below & self.below.T & ~np.eye(len(self.below), dtype=bool)
+        able &= ~equal[sources[:, 0], sources[:, 1]]  # nothing lies between two copies
         able &= (self._low < 0) | ~self.below[self._low, self._high]  # an order that follows is no news
         return np.concatenate([free[one] & free[two] & ~known, able])
 
