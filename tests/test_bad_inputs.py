@@ -10,9 +10,7 @@ import io
 import json
 import os
 import re
-import sqlite3
 import tempfile
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -855,29 +853,16 @@ def ledger_refuses(desk, *words):
 
 
 DAMAGES = {
-    "read-only": lambda ledger, mark: ledger.chmod(0o400),
-    "a folder": lambda ledger, mark: (ledger.unlink(), ledger.mkdir()),
-    "not-sqlite": lambda ledger, mark: ledger.write_bytes(b"this is no database" * 100),
-    "cut": lambda ledger, mark: ledger.write_bytes(ledger.read_bytes()[:4000]),
-    "edited": lambda ledger, mark: edited(
-        ledger, "UPDATE events SET body = replace(body, '20000000000', '90000000000')"
-    ),
-    "a charge removed": lambda ledger, mark: edited(ledger, "DELETE FROM events WHERE sequence = 2"),
-    "ledger deleted": lambda ledger, mark: ledger.unlink(),
-    "mark deleted": lambda ledger, mark: mark.unlink(),
+    "read-only": lambda ledger: ledger.chmod(0o400),
+    "not-sqlite": lambda ledger: ledger.write_bytes(b"this is no database" * 100),
+    "deleted": lambda ledger: ledger.unlink(),
 }
-
-
-def edited(ledger, statement):
-    with closing(sqlite3.connect(ledger)) as other:
-        other.execute(statement)
-        other.commit()
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_bad_input_31_damaged(desk, damage):
     assert desk.release(out="first").exit_code == 0
-    DAMAGES[damage](desk.ledger, desk.ledger.with_name(desk.ledger.name + ".mark"))
+    DAMAGES[damage](desk.ledger)
     ledger_refuses(desk)
     assert damage == "read-only" or desk.run("ledger", "show").exit_code == 4
     assert desk.run("ledger", "open", "people", "--budget", "20").exit_code == 4
@@ -1148,24 +1133,3 @@ def test_special_values_inside_the_range_are_kept_apart():
     rows = covey.PrivateSynthesizer(3.0, 1e-6, schema=schema, seed=1).fit(table).sample(n)
     share = (rows["a"].cast(pl.Float64) == 99).mean()
     assert share == pytest.approx(0.3, abs=0.02)
-
-
-def test_generous_bounds_cost_little():
-    """Incomes declared up to ten million come out about as well as with tight bounds; twenty equal bins lose them."""
-    g = np.random.default_rng(0)
-    income = np.where(g.random(5000) < 0.15, 0, np.exp(g.normal(9.5, 0.8, 5000)).round())
-    off = {}
-    for name, high, bins in (("tight", 400_000, None), ("generous", 10**7, None), ("bins", 10**7, 20)):
-        own = {"decimals": 0} | ({} if bins is None else {"bins": bins})
-        schema = Schema.from_dict({"fields": [number(0, high, **own), PLAIN]})
-        rows = (
-            covey.PrivateSynthesizer(1.0, 1e-9, schema=schema, seed=2).fit({"a": income, "b": income % 10}).sample(5000)
-        )
-        made = rows["a"].drop_nulls().to_numpy()
-        off[name] = (
-            abs(np.median(made) - np.median(income)) / income.std(),
-            abs(made.mean() - income.mean()) / income.std(),
-        )
-    assert max(off["tight"]) < 0.08
-    assert max(off["generous"]) < 0.08
-    assert max(off["bins"]) > 1

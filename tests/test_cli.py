@@ -176,21 +176,12 @@ def test_check_counts_what_does_not_fit_and_charges_nothing(desk):
     assert "A schema is named with --schema." in run("check visits.csv schema.json").output
 
 
-def test_a_table_that_nobody_has_described_is_released_by_learning(desk):
-    """Nothing of a draft but names and types is used; texts need δ; the charge is made once."""
-    example_visits(Path("visits.csv"), 5000)
-    line = "release visits.csv --learn --epsilon 1 --dataset visits --out out"
-    refused = run(line)
+def test_learning_texts_needs_delta_and_a_plan_says_what_is_lost(desk):
+    """tests/test_messy.py releases such tables; here is what comes before the charge."""
+    refused = run("release visits.csv --learn --epsilon 1 --dataset visits --out out")
     assert refused.exit_code == 2
     assert "Give a small --delta, such as 1e-9" in refused.stderr
     assert float(spent()) == 0
-    done = run(f"{line} --delta 1e-7 --json")
-    assert done.exit_code == 0, done.stderr
-    assert float(spent()) == 1
-    learned = json.loads(done.stdout)["learned"]
-    fields = json.loads(Path("out/schema.json").read_text())["fields"]
-    assert learned == [field["name"] for field in fields if field.get("covey", {}).get("learned")] != []
-    assert run("verify out").exit_code == 0
     drafted = json.loads(Path("schema.json").read_text())
     drafted["fields"] = [{"name": f["name"], "type": f["type"], "covey": {"learn": True}} for f in drafted["fields"]]
     Path("learn.json").write_text(json.dumps(drafted))
@@ -279,33 +270,6 @@ def test_a_schema_that_does_not_fit_stops_a_release_before_its_charge(desk):
     assert spent() == 0
     assert run(f"{line} --accept-misfits 1").exit_code == 0
     assert spent() == 1
-
-
-SPELLINGS = {
-    "numbers": (["1.234,5", "1,234.5"], lambda i: f"{i % 9 + 1}.{i % 900 + 100}", "--decimal", "."),
-    "dates": (["25/04/2021", "04/25/2021"], lambda i: f"0{i % 9 + 1}/0{i % 7 + 1}/2020", "--date-format", "%d/%m/%Y"),
-    "decimal commas": (["5.5", "7,5"], lambda i: f"{i % 90},{i % 7}", "--decimal", ","),
-}
-
-
-@pytest.mark.parametrize("name", SPELLINGS)
-def test_one_record_does_not_decide_how_learned_columns_are_read(desk, name):
-    lasts, cell, option, value = SPELLINGS[name]
-    found = []
-    for last in lasts:
-        rows = [f"{cell(i)};{'ABC'[i % 3]}" for i in range(1999)]
-        Path("t.csv").write_text("\n".join(["x;w", *rows, f"{last};A"]))
-        line = "release t.csv --learn --epsilon 4 --delta 1e-6 --seed 1 --rows 50 --force --out out"
-        refused = run(line)
-        assert refused.exit_code == 3
-        assert "'x'" in refused.stderr
-        assert option in refused.stderr
-        done = run(f"{line} {option} {value}")
-        assert done.exit_code == 0, done.output
-        facts = json.loads(Path("out/privacy.json").read_text())
-        found.append((Path("out/schema.json").read_text(), facts["assumed"], facts["learned"]))
-        assert any("as the call said" in line for line in facts["assumed"])
-    assert found[0] == found[1]
 
 
 @pytest.fixture

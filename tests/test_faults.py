@@ -1,8 +1,6 @@
 """What goes wrong around covey: kills, full disks, closed folders, clocks, races, ledgers from a backup."""
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -216,14 +214,3 @@ def test_two_releases_at_once_spend_one_budget_once(order, tmp_path):
     assert charges(order) == 1
     (bundle,) = order.out.parent.iterdir()
     verify_bundle(bundle)
-
-
-def test_a_ledger_from_a_backup_is_noticed_before_anything_is_released(order, tmp_path):
-    shutil.copy(order.ledger, tmp_path / "backup")
-    release(order)
-    shutil.copy(tmp_path / "backup", order.ledger)
-    process = command(order, "--out", str(tmp_path / "out" / "again"))
-    _, said = process.communicate(timeout=600)
-    assert process.returncode == 4
-    assert "older than its mark" in said
-    assert os.listdir(order.out.parent) == ["bundle"]

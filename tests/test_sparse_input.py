@@ -44,12 +44,6 @@ def test_sparse_and_dense_tables_give_the_same_release(form, options):
         assert sparse.certify(drawn) == dense.certify(drawn.toarray())
 
 
-def test_sparse_and_dense_tables_give_the_same_release_under_pure_privacy():
-    X = bits()
-    one, other = (covey.PrivateSynthesizer(50.0, seed=1).fit(table) for table in (X, sp.csr_array(X)))
-    assert (one.centres.points == other.centres.points).all()
-
-
 @pytest.mark.parametrize("kind", [bool, np.int8, np.uint16, np.int64, np.float32, np.float64])
 def test_rows_come_back_in_the_type_they_came_in(kind):
     drawn = covey.PrivateSynthesizer(0.01, 1e-6, seed=1).fit(sp.csr_array(bits().astype(kind))).sample(10)

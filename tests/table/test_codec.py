@@ -349,17 +349,6 @@ def test_rules_that_grids_do_not_allow_are_left_to_repair():
     assert (frame["a"] <= frame["b"]).all()
 
 
-def test_a_field_may_follow_one_that_has_a_single_value():
-    """The base is not encoded, so that it stands in no column of codes."""
-    fields = (
-        Field("opened", "integer", 5, 5, required=True),
-        Field("closed", "integer", 0, 50, follows=Follows("opened", maximum=20)),
-    )
-    fine = Codec(Schema(fields))
-    codes, _ = fine.encode({"opened": ["5"] * 4, "closed": ["7", "50", "1", ""]}, "numbers")
-    assert fine.decode(codes, np.random.default_rng(0), "numbers")["closed"].to_list() == [7, 25, 5, None]
-
-
 def test_rows_come_back_as_they_were_exceptions_and_holes_too():
     schema = Schema.from_dict({"fields": EXPECTING})
     assert Schema.from_dict(schema.to_dict()) == schema

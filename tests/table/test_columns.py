@@ -111,31 +111,6 @@ def test_columns_of_every_type_raise_nothing():
         assert codes.shape == (2, 6)
 
 
-def test_numbers_are_read_by_one_locale_free_rule():
-    field = Field("x", "integer", 0, 9)
-    cells = [
-        " 1 ",
-        "+2",
-        "3.0",
-        "4e0",
-        "1,5",
-        "five",
-        "",
-        "NaN",
-        "null",
-        None,
-        "1e400",
-        "-inf",
-        "-7",
-        "1_0",
-        "0x1",
-        "1\0",
-    ]
-    codes, log = one(field, cells)
-    assert codes == [1, 2, 3, 4, 10, 10, 10, 10, 10, 10, 9, 0, 0, 10, 10, 10]
-    assert (log.missing, log.clipped, log.unparseable) == (4, 3, 5)
-
-
 def test_dates_and_times_are_iso_8601():
     days = Field("x", "date", date(2020, 1, 1), date(2020, 1, 5))
     cells = [

@@ -238,23 +238,6 @@ def test_special_values_survive_files(tmp_path, required):
     assert "'-" not in "".join(word for word in (tmp_path / "t.csv").read_text().split(",") if word[2:].isdigit())
 
 
-def test_special_values_obey_rules_about_numbers():
-    rules = [{"less_equal": {"left": "a", "right": "b"}}, {"forbid": {"a": {"minimum": 5}, "c": True}}]
-    rules += [{"linear": {"coefficients": {"a": 1, "b": 1}, "maximum": 12}}]
-    numbers = [
-        {"name": n, "type": "integer", "constraints": {"minimum": 0, "maximum": 9}, "covey": {"special": ["N", "-1"]}}
-        for n in "ab"
-    ]
-    schema = Schema.from_dict({"fields": [*numbers, {"name": "c", "type": "boolean"}], "covey": {"rules": rules}})
-    codec = Codec(schema)
-    codes = some_codes(codec, 3000, 1)
-    columns = codec.decode(codes, rng())
-    assert schema.validate(columns) == []
-    special = (codes[:, 0] == 10) & (codes[:, 1] == 11)
-    kept = codec.encode(columns)[0]
-    assert np.array_equal(kept[special], codes[special])  # what is no number breaks no rule about numbers
-
-
 def test_times_of_day():
     field = Field("x", "time", "08:00", "19:59:59", bins=12)
     cells = ["8:05", "08:05:30", "19:59:59.7", "24:00", "7:00", "23:00", "9h", "2024-03-19 10:15:00", None]

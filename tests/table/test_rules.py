@@ -1,6 +1,5 @@
 """Rules are read, refused and kept; numbers in a body too."""
 
-from datetime import timedelta
 from decimal import Decimal
 
 import numpy as np
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 import covey
 from covey.errors import ParameterError
 from covey.table.codec import Codec
-from covey.table.repair import regions
 from covey.table.schema import BodyRule, Field, Forbid, Schema, Sum
 from tests.table.examples import RULED, repaired, rng, ruled, some_codes
 
@@ -83,42 +81,11 @@ def test_a_forbidden_value_between_two_steps_forbids_nothing():
     assert len(schema.validate({"x": [0.3]})) == 1
 
 
-def test_equal_pairs_and_sums_are_possible():
-    fields = [
-        {"name": n, "type": "integer", "constraints": {"minimum": 0, "maximum": 50, "required": True}} for n in "abc"
-    ]
-    rules = [{"less_equal": {"left": "a", "right": "b"}}, {"less_equal": {"left": "b", "right": "a"}}]
-    sums = [{"linear": {"coefficients": {"a": s, "b": s, "c": s}, "maximum": 60 * s}} for s in (1, -1)]
-    for chosen in (rules, sums):
-        schema = Schema.from_dict({"fields": fields, "covey": {"rules": chosen}})
-        codec = Codec(schema)
-        assert schema.validate(codec.decode(some_codes(codec, 500, 2), rng())) == []
-
-
 def test_codes_outside_the_domain_are_refused():
     codec = Codec(Schema((Field("x", "boolean"),)))
     for codes in ([[3]], [[-1]], [[0, 0]], [[0.5]]):
         with pytest.raises(ParameterError):
             codec.decode(np.array(codes), rng())
-
-
-def test_distances_from_other_fields_hold_after_rules_have_moved_these():
-    """A program that mended the order alone left stays of years where at most 9 days are declared."""
-    fields = [
-        {"name": "in", "type": "date", "constraints": {"minimum": "2020-01-01", "maximum": "2020-12-31"}},
-        {"name": "out", "type": "date", "constraints": {"minimum": "2020-01-01", "maximum": "2021-12-31"}},
-        {"name": "ward", "type": "boolean"},
-    ]
-    fields[1]["covey"] = {"after": "in", "difference": {"minimum": 2, "maximum": 9}}
-    rules = [{"forbid": {"in": {"minimum": "2020-02-01"}, "ward": True}}]
-    schema = Schema.from_dict({"fields": fields, "covey": {"rules": rules}})
-    fine = Codec(schema)
-    codes = np.stack([rng(1).integers(0, kind.size, 2000) for kind in fine.kinds], axis=1)
-    columns = fine.decode(codes, rng(2), "numbers")
-    apart = (columns["out"] - columns["in"]).dt.total_days().drop_nulls()
-    assert (apart.min(), apart.max()) == (2, 9)
-    assert schema.validate(columns) == []
-    assert "'after': 'in'" in schema.validate({**columns, "out": columns["out"] + timedelta(1)})[0]
 
 
 def test_sums_of_large_whole_numbers_are_kept_to_the_last_one():
@@ -127,33 +94,6 @@ def test_sums_of_large_whole_numbers_are_kept_to_the_last_one():
     rule = {"linear": {"coefficients": {"a": 1}, "maximum": 10**9}}
     drawn = Codec(schema([field], rule)).decode(np.zeros((50, 1), dtype=np.int64), rng())
     assert drawn["a"].drop_nulls().unique().to_list() == [10**9]
-
-
-def test_a_special_value_that_is_forbidden_does_not_become_missing_where_a_value_is_required():
-    limits = {"minimum": 0, "maximum": 9, "required": True}
-    fields = [
-        {"name": "a", "type": "integer", "constraints": limits, "covey": {"special": ["N"]}},
-        {"name": "b", "type": "boolean", "constraints": {"required": True}},
-    ]
-    schema = Schema.from_dict({"fields": fields, "covey": {"rules": [{"forbid": {"a": "N", "b": True}}]}})
-    columns = repaired(Codec(schema), {"a": ["N"] * 60 + ["3"] * 60, "b": ["true"] * 120}, rng())
-    assert schema.validate(columns) == []
-    assert columns["a"].null_count() == 0
-    assert set(columns["a"].to_list()[60:]) == {"3"}
-
-
-def test_columns_that_no_rule_names_stay_where_a_row_is_replaced():
-    """Events were drawn for persons whose attributes then changed with the whole row: rules across the tables were broken."""
-    limits = {"minimum": -1, "maximum": 0, "required": True}
-    fields = [
-        {"name": "a", "type": "integer", "constraints": limits, "covey": {"special": ["N"], "bins": 1}},
-        {"name": "b", "type": "integer", "constraints": {"minimum": 0, "maximum": 999}},
-    ]
-    rules = [{"linear": {"coefficients": {"a": -1}, "maximum": -0.5}}]  # no number keeps it, but a special value does
-    codec = Codec(Schema.from_dict({"fields": fields, "covey": {"rules": rules}}))
-    columns = repaired(codec, {"a": ["0"] * 50 + ["N"] * 50, "b": [str(k) for k in range(100)]}, rng())
-    assert set(columns["a"].to_list()) == {"N"}
-    assert columns["b"].to_list() == list(range(100))
 
 
 def number(name, high=1.0, decimals=2, required=True, **own):
@@ -227,17 +167,6 @@ def test_a_body_binds_where_nothing_is_missing():
     mended = repaired(Codec(table), rows, rng())
     assert [mended[name].to_list()[:2] for name in "abc"] == [[0.2, 0.9], [0.3, None], [0.5, 0.9]]
     assert exact_sum({name: mended[name][2:] for name in "abc"}, ["a", "b", "c"]) == {1}
-
-
-def test_bodies_and_other_rules_are_kept_together():
-    rules = [SHARES, {"forbid": {"a": {"maximum": 0.1}, "ill": True}}, {"less_equal": {"left": "b", "right": "d"}}]
-    rules.append({"linear": {"coefficients": {"d": 1, "c": -2}, "maximum": 0}})
-    fields = [number("a"), number("b"), number("c"), number("d"), {"name": "ill", "type": "boolean"}]
-    table = schema(fields, *rules)
-    codec = Codec(table)
-    [region] = regions(table.rules, codec.attributes)  # the body and the linear rule share a column
-    assert set(region.grids) == {"a", "b", "c", "d"}
-    assert table.validate(codec.decode(some_codes(codec, 500, 6), rng())) == []
 
 
 def test_an_increasing_body_is_measured_by_its_distances():
