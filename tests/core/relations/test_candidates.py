@@ -163,7 +163,7 @@ def test_a_part_that_is_nearly_always_the_same_is_in_no_sum():
     rare = (*COLUMNS[:j], replace(COLUMNS[j], usual=0.9), *COLUMNS[j + 1 :])
 
     def summed(columns):
-        return [c for c in proposals(columns) if c.formula.name.startswith("sum") and j in (c.target, *c.sources)]
+        return [c for c in proposals(columns) if c.formula.name == "sum" and j in (c.target, *c.sources)]
 
     assert summed(COLUMNS)
     assert summed(rare) == []

@@ -28,7 +28,7 @@ YEARS = tuple(map(float, range(1980, 2031)))  # of a census or a survey: a year 
 SCALES = (1000.0, 100.0, 60.0, 24.0, 12.0, 10.0, 7.0)  # between units of money, length and time
 BASES = (10, 12, 24, 60, 100, 1000, 10000)  # of parts: digits, hours and minutes, months
 RELATIVE = (0.0, 0.1)  # products are exact, or within a tenth
-CONSTANT = 0.85  # of the rows: a part that nearly always has one value says nothing in a sum
+CONSTANT = 0.85  # of the rows: a part that nearly always has one value says nothing in a sum of two
 MOST_THREE = 8000  # candidates with three sources: beyond, there are too many numbers to look for them
 
 
@@ -350,17 +350,14 @@ def _propose_ratio(formula: Formula, columns: Sequence[Column]) -> Iterator[Cand
                         yield Candidate(formula, t, (a, b), k, columns[t].step, 0.02)
 
 
-def _parts(columns: Sequence[Column]) -> list[int]:
-    return [j for j in _pick(columns, True) if columns[j].usual < CONSTANT]
-
-
 def widest(columns: Sequence[Column], *chosen: int) -> tuple[int, ...]:
     """Some columns, the one that a sum of the others should give last: errors of small ones do not drown in it."""
     return tuple(sorted(chosen, key=lambda x: (columns[x].span, columns[x].often_missing, x)))
 
 
 def _propose_sum(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
-    for chosen in combinations(_parts(columns), 3):
+    parts = [j for j in _pick(columns, True) if columns[j].usual < CONSTANT]
+    for chosen in combinations(parts, 3):
         a, b, t = widest(columns, *chosen)
         if columns[t].steps > LEAST_STEPS and columns[b].span > columns[t].span / 50:
             slack = HALF * max(columns[j].step for j in chosen)
@@ -372,13 +369,16 @@ def _propose_sum(formula: Formula, columns: Sequence[Column]) -> Iterator[Candid
 
 
 def _propose_sum3(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
-    every = _parts(columns)
+    every = _pick(columns, True)
     numbers = [j for j in every if columns[j].steps > LEAST_STEPS]
     if comb(len(numbers), 4) > MOST_THREE:  # of many, those alone that have room for a sum
         numbers = [j for j in every if columns[j].steps > CLOSE_STEPS]
     for chosen in combinations(numbers, 4) if comb(len(numbers), 4) <= MOST_THREE else ():
         *sources, t = widest(columns, *chosen)
-        if columns[t].steps > CLOSE_STEPS and columns[sources[-1]].span > columns[t].span / 50:
+        rare = sum(
+            columns[j].usual >= CONSTANT for j in chosen
+        )  # fees that few pay may complete a sum, two of them say nothing
+        if columns[t].steps > CLOSE_STEPS and columns[sources[-1]].span > columns[t].span / 50 and rare < 2:
             yield Candidate(formula, t, tuple(sources), 1.0, 2 * columns[t].step)
             for j in sources:  # of those that are nearly as wide, any may be the sum
                 if columns[j].span > columns[t].span / 3:
