@@ -39,9 +39,6 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     ledger, out = tmp_path / "ledger.json", tmp_path / "release"
     assert run("ledger", "open", "clinic", "--budget", "10", "--ledger", ledger).exit_code == 0
     private = ["--log", tmp_path / "log.json", "--title", "A small clinic", "--owner", "The registry"]
-    assert (
-        "would lie in the bundle" in run("release", package, *RELEASE, "--seed", "1", "--out", out, "--log", out).output
-    )
     done = run("release", package, *RELEASE, "--dataset", "clinic", "--ledger", ledger, "--out", out, *private)
     assert done.exit_code == 0, done.output
     assert set(json.loads((tmp_path / "log.json").read_text())["columns"]) == {
@@ -54,14 +51,13 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     facts = json.loads((out / "privacy.json").read_text())
     assert (facts["n"], facts["n_counts"], facts["rows_per_person"]) == (300, "persons", "all")
     assert {charge["purpose"] for charge in facts["charges"]} == {"events", "histograms", "tables", "certificate"}
-    assert "would have to move" in json.loads((out / "certificate.json").read_text())["sentence"]
     stated = json.loads((out / "certificate.json").read_text())
     for about, bound in stated["this_table"]["bound"].items():
         assert stated["bound"][about] <= bound <= 1
-    assert stated["this_table"]["sentence"] in done.output
-    assert stated["this_table"]["sentence"] in (out / "README.md").read_text()
-    assert stated["this_table"]["sentence"] in (out / "report.html").read_text()
-    said = (out / "README.md").read_text() + (out / "report.html").read_text() + (out / "privacy.json").read_text()
+    page = (out / "report.html").read_text()
+    for words in (done.output, (out / "README.md").read_text(), page):
+        assert stated["this_table"]["sentence"] in words
+    said = (out / "README.md").read_text() + page + (out / "privacy.json").read_text()
     true_events = len(clinic()["visits"]["who"])
     told = re.sub("<[^>]*>", " ", said)  # places in pictures and digests are no counts
     told = re.sub(
@@ -72,7 +68,6 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     assert not any(
         f"p{k}," in (out / f"{name}.csv").read_text() for name in ("patients", "visits") for k in (1, 17, 299)
     )
-    page = (out / "report.html").read_text()
     assert "A small clinic" in page
     assert "The registry" in page
     assert "by all releases about these people so far, of a cap of 10" in page
@@ -81,11 +76,9 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     counted = json.loads(run("verify", out, "--json").output)
     assert (counted["persons"], counted["rows"]) == (300, {"patients": 300, "visits": drawn})
     cited = json.loads(run("cite", out, "--json").output)
-    assert "Synthetic tables of 300 persons with their events, made on 20" in cited["sentence"]
     assert "from confidential tables of 300 persons; " in cited["sentence"]
-    assert "ε = 5, δ = 1e-5, for one person" in cited["bibtex"]
-    spent = json.loads(run("ledger", "show", "--ledger", ledger, "--json").output)
-    assert "5" in json.dumps(spent)
+    history = json.loads(run("ledger", "history", "clinic", "--ledger", ledger, "--json").output)["events"]
+    assert [event["kind"] for event in history] == ["open", "charge", "release"]
     figures = json.loads(run("evaluate", package, out, "--json").output)
     assert set(figures["total_variation"]) == set(figures["total_variation_of_resampled_true_persons"])
     assert all(0 <= value <= 1 for value in figures["total_variation"].values())
@@ -100,11 +93,6 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     assert f"CHANGED BY THE SCHEMA: {line}" in run("evaluate", package, out).output
     (tmp_path / "visits.csv").write_text(visits)
     assert "name a folder for them" in run("sample", out, "--rows", "3", "-o", tmp_path / "more.csv").output
-    assert run("sample", out, "--rows", "3", "--seed", "1", "-o", tmp_path / "more").exit_code == 0
-    assert len((tmp_path / "more" / "patients.csv").read_text().splitlines()) == 4
-    answer = json.loads(run("ask", out, "share ward=a per person", "--json").output)
-    assert 0 <= answer["low"] < answer["value"] < answer["high"] <= 1
-    assert "rate = " in run("ask", out, "rate").output
     assert run("tables", out, "-o", tmp_path / "tables").exit_code == 0
     listed = (tmp_path / "tables" / "pairs.csv").read_text().splitlines()
     sizes = [values.size for name, values in np.load(out / "measurements.npz").items() if name.endswith("values")][3:]
@@ -117,8 +105,7 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     assert sum(line.startswith("number of events,") for line in counted) == 10
     loaded = covey.load(out)
     assert loaded.rows()["patients"]["id"].to_list() == list(range(1, 301))
-    assert loaded.sample(5, seed=2)["patients"].equals(loaded.sample(5, seed=2)["patients"])
-    assert loaded.certificate.sentence == json.loads((out / "certificate.json").read_text())["sentence"]
+    assert loaded.certificate.sentence == stated["sentence"]
     broken = tmp_path / "broken"
     shutil.copytree(out, broken)
     for change, words in (("999999", "belong to no person"), ("1", "more than 9 rows")):
@@ -390,7 +377,6 @@ def test_one_file_with_repeated_persons_is_a_package_too(tmp_path):
     assert f"{named} rows of persons" in run("check", drafted).output
     wrong = run("init", tmp_path / "visits.csv", "--person", "whom", "-o", tmp_path / "no.json").output
     assert "has no column 'whom'" in wrong
-    assert run("plan", package, "--persons", "5000", "--epsilon", "2").exit_code == 0
     done = run("release", package, *RELEASE, "--seed", "1", "--out", out)
     assert done.exit_code == 0, done.output
     assert run("verify", out).exit_code == 0
@@ -399,11 +385,7 @@ def test_one_file_with_repeated_persons_is_a_package_too(tmp_path):
     assert not any(f"p{k}," in (out / "visits.csv").read_text() for k in range(300))
     drawn = covey.load(out).rows()
     assert set(drawn["visits"]["who"]) == set(drawn["persons"]["id"])  # whom no event names is not known
-    assert 0 <= json.loads(run("ask", out, "share ward=a", "--json").output)["value"] <= 1
     assert "there is no column 'person'" in run("ask", out, "share person=true").output
-    assert run("evaluate", package, out).exit_code == 0
-    assert run("tables", out, "-o", tmp_path / "tables").exit_code == 0
-    assert set(covey.load(out).sample(9)) == {"persons", "visits"}
 
 
 BAD_RULES = {

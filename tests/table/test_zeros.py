@@ -119,7 +119,7 @@ def people(n):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_a_release_keeps_rules_in_the_fit_and_hardly_repairs(delta, monkeypatch):
+def test_a_release_keeps_rules_in_the_fit_and_hardly_repairs(delta, monkeypatch, few_steps):
     """The wrong program: a fit that does not know the rules. Its rows break them, and repair has to move them."""
     mended = []
     real = RuleBook._take_turns
