@@ -29,8 +29,8 @@ Four more results that are worse than we would like, without a CSV file:
 
 - **Linked tables, pure ε.** A person's own attributes are about twice as far off as in two releases that share the budget
   ([persons.md](persons.md)).
-- **Linked tables, events.** Tables of one event are 1.4 to 1.8 times as far off as in a release of the events alone with the whole
-  budget, and twice as far off at 100,000 persons ([persons.md](persons.md)).
+- **Linked tables, events.** Tables of one event are 1.4 to 1.8 times as far off as in a release of the events alone with the
+  whole budget, and twice as far off at 100,000 persons ([persons.md](persons.md)).
 - **Speed.** A release of 20,000,000 rows takes 3.4 times as long as reading its file twice. The goal was 2.5
   ([scale.md](../scale.md)).
 - **Models.** Boosted trees trained on synthetic rows of adult have an AUC 2 points below those trained on real rows
@@ -60,7 +60,9 @@ def unseen() -> str:
     bad = worst(own, lambda row: float(row["delta2"]))
     kept = sorted(float(row["delta2"]) for row in own)
     said = f"median {kept[len(kept) // 2]:.1f} times the error of a fresh sample of real rows ([unseen.md](unseen.md))"
-    return f"| the same on tables that nothing was tuned on | {said} | {bad['table']}: {float(bad['delta2']):.1f} times |"
+    return (
+        f"| the same on tables that nothing was tuned on | {said} | {bad['table']}: {float(bad['delta2']):.1f} times |"
+    )
 
 
 def peers() -> list[str]:
@@ -76,7 +78,9 @@ def peers() -> list[str]:
         if own is None or not others:
             continue
         own = own | averaged(table)
-        kind, what = ("tv", "average total variation distance") if table == "adult" else ("delta", "root mean square error of proportions")
+        kind, what = "delta", "root mean square error of proportions"
+        if table == "adult":
+            kind, what = "tv", "average total variation distance"
         words: dict[bool, list[str]] = {True: [], False: []}  # where covey is closer, and where it is not
         for name, column in (("pairs", f"{kind}2"), ("single columns", f"{kind}1")):
             best = min((row for row in others if row[column]), key=lambda row, column=column: float(row[column]))
@@ -134,7 +138,8 @@ def intervals() -> list[str]:
     apart = f"{none['setting']}, {none['statistic']}: {100 * float(none['refused']):.0f}% refused"
     return [
         f"| 95% intervals account for the noise | {said} | {low} |",
-        f"| questions are answered with intervals | nothing refused in {sum(float(r['refused']) == 0 for r in rows('intervals.csv'))} of "
+        "| questions are answered with intervals | nothing refused in "
+        f"{sum(float(r['refused']) == 0 for r in rows('intervals.csv'))} of "
         f"{len(rows('intervals.csv'))} kinds | {apart}; {wide['setting']}, {wide['statistic']}: {wide['width']} times as wide |",
     ]
 
