@@ -26,6 +26,19 @@ def few_steps(monkeypatch):
 
 
 @pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    """A folder with an example table, visits.csv, and its confirmed schema, schema.json."""
+    from covey.demo import example_visits
+    from covey.table.schema import Schema
+
+    folder = tmp_path_factory.mktemp("visits")
+    example_visits(folder / "visits.csv", 150)
+    schema = Schema.draft(folder / "visits.csv")
+    schema.confirm(schema.names).save(folder / "schema.json")
+    return folder
+
+
+@pytest.fixture(scope="module")
 def quick_persons():
     """Fits of persons with events that are small, likewise."""
     with pytest.MonkeyPatch.context() as patch:

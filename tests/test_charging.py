@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 import sys
-from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 import pytest
 
 import covey
-from covey.demo import example_visits
 from covey.errors import CoveyWarning, InputError, InternalError, LedgerError, ParameterError
 from covey.privacy.ledger import Ledger
 from covey.release import bundle as bundles
@@ -24,8 +22,7 @@ from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, listed
 from covey.release.verify import bundle_digest, file_digest, verify_bundle
 from covey.table.description import Description
 from covey.table.schema import Schema
-from covey.table.sources import read_table
-from covey.workflow import Account, AnonymousOrder, PrivateOrder, anonymize, release, resume
+from covey.workflow import Account, PrivateOrder, release, resume
 from tests.commands import run
 from tests.test_tables import write as write_linked
 from tests.test_tree import clinic
@@ -104,15 +101,6 @@ def test_rules_of_learned_schemas_that_contradict_each_other_are_refused_before_
 
 
 # Failures that are put in, one after the other, at every function that is called once the data are safe.
-
-
-@pytest.fixture(scope="module")
-def visits(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("visits")
-    example_visits(folder / "visits.csv", 120)
-    schema = Schema.draft(read_table(folder / "visits.csv"))
-    schema.confirm([field.name for field in schema.fields]).save(folder / "schema.json")
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -304,22 +292,3 @@ def test_the_charge_is_marked_before_the_first_word_is_made(order, monkeypatch):
     monkeypatch.setattr(bundles, "add_words", lambda *given: seen.append("words") or tell(*given))
     release(order)
     assert seen == ["mark", "words"]
-
-
-def test_anonymous_and_linked_releases_without_a_report_are_finished_too(quick_persons, visits, tmp_path, monkeypatch):
-    write_linked(tmp_path, clinic())
-    real = bundles._write_list
-
-    def full(folder, names, place):
-        if place == WORDS_SUMS:
-            raise OSError(28, "No space left on device")
-        real(folder, names, place)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(bundles, "_write_list", full)
-        one = anonymize(AnonymousOrder(visits / "visits.csv", visits / "schema.json", tmp_path / "anonymous", 10))
-        two = release(PrivateOrder(tmp_path / "package.json", None, tmp_path / "linked", epsilon=1, delta=1e-6, seed=1))
-    for done in (one, two):
-        assert not verify_bundle(done.bundle).finished
-        assert replace(resume(done.bundle), agreeing=done.agreeing) == done
-        assert verify_bundle(done.bundle).finished

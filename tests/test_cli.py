@@ -108,25 +108,6 @@ def test_every_command_has_help_with_an_example_and_json(command):
     assert "--json" in said
 
 
-def test_a_release_says_what_it_carries_and_charges_once(desk):
-    result = run(f"{RELEASE} 1 --rows 150 --json")
-    assert result.exit_code == 0, result.output
-    facts = json.loads(result.stdout)
-    assert facts["rows"] == 150
-    assert "95% confidence" in facts["certificate"]
-    assert spent() == 1
-    assert run("verify out").exit_code == 0
-    assert json.loads(run("verify out --json").stdout)["rows"] == 150
-    history = json.loads(run("ledger history visits --json").stdout)["events"]
-    assert [event["kind"] for event in history] == ["open", "charge", "release"]
-    assert "visits" in run("ledger show").stdout
-    # What is computed on true data stays out of it.
-    assert run("evaluate visits.csv out -o figures.json").exit_code == 0
-    assert json.loads((desk / "figures.json").read_text())["watermark"].startswith("confidential")
-    assert run("evaluate visits.csv out -o out/figures.json").exit_code == 2
-    assert not (desk / "out" / "figures.json").exists()
-
-
 def test_plan_opens_no_data_and_solves_for_epsilon(desk):
     (desk / "visits.csv").unlink()
     small, large = (json.loads(run(f"plan schema.json --rows 400 --epsilon {e} --json").stdout) for e in (0.1, 5))

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from covey.demo import example_visits
 from covey.errors import InputError, LedgerError, LostReleaseError, ParameterError
 from covey.privacy.ledger import Ledger
 from covey.privacy.ledger import file as ledger_module
 from covey.release.verify import verify_bundle
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.schema import Schema
-from covey.table.sources import read_table
 from covey.workflow import CHARGE_STAYS, PrivateOrder, release
 
 ROOT = Path(__file__).parents[1]
@@ -26,15 +23,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
     pytest.mark.skipif(sys.platform != "linux", reason="signals, limits and /proc as Linux has them"),
 ]
-
-
-@pytest.fixture(scope="module")
-def visits(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("faults")
-    example_visits(folder / "visits.csv", 200)
-    schema = Schema.draft(read_table(folder / "visits.csv"))
-    schema.confirm([field.name for field in schema.fields]).save(folder / "schema.json")
-    return folder
 
 
 @pytest.fixture

@@ -102,15 +102,6 @@ def test_every_type_gives_the_codes_of_its_csv_export(zoo, tmp_path, name):
     assert some  # at least the text is told apart
 
 
-def test_nothing_is_native_that_could_mean_something_else(zoo):
-    """Numbers that are no dates, words that are no numbers: as the export, they are read as text."""
-    database, _ = zoo
-    assert codes(database, Field("big", "date", "2024-01-01", "2024-01-31", bins=31))[0][2, 0] == 4
-    assert codes(database, Field("smokes", "integer", 0, 1, bins=2))[0][:, 0].tolist() == [1, 0, 2, 1]
-    assert codes(database, Field("owed", "string", enum=("$1.50", "else")))[0][0, 0] == 0
-    assert codes(database, Field("kin", "number", 0, 5e9, bins=5))[0][0, 0] == 4
-
-
 def test_a_draft_from_a_database_is_that_of_its_export(postgresql, tmp_path):
     example_visits(tmp_path / "visits.csv", 300)
     kinds = "age int, ward text, insurance varchar(9), cost numeric, emergency bool, readmitted bool, admitted date"

@@ -2,14 +2,12 @@
 
 import gzip
 import json
-import os
 import re
 import subprocess
 import sys
 from fractions import Fraction
 from urllib.parse import parse_qs
 
-import polars as pl
 import pytest
 
 from covey.errors import ParameterError
@@ -360,14 +358,7 @@ def test_many_users_many_works_and_a_limit(page, monkeypatch):
     assert [page.post("/work").status_code for _ in range(4)] == [303, 303, 303, 409]
 
 
-def test_parquet_workbooks_semicolons_and_decimal_commas_are_read_and_the_page_says_so(page, tmp_path):
-    pl.DataFrame({"age": [1, 2, 3], "ok": [True, False, None]}).write_parquet(tmp_path / "t.parquet")
-    state = page.given((tmp_path / "t.parquet").read_bytes(), "t.parquet")
-    assert [column.field.type for column in state.columns] == ["integer", "boolean"]
-    assert os.listdir(state.folder)[0].endswith(".parquet")
-    pl.DataFrame({"age": [1, 2, 3], "sex": ["f", "m", "f"]}).write_excel(tmp_path / "t.xlsx")
-    state = page.given((tmp_path / "t.xlsx").read_bytes(), "t.xlsx")
-    assert {column.field.name for column in state.columns} == {"age", "sex"}
+def test_semicolons_and_decimal_commas_are_read_and_the_page_says_so(page):
     rows = "".join(f"{50 + i % 40},5;{i % 28 + 1:02}.03.2024\n" for i in range(60))
     state = page.given(f"weight;seen\n{rows}")
     assert [column.field.type for column in state.columns] == ["number", "date"]
