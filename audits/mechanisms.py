@@ -83,6 +83,7 @@ def pairs_of(rows, domain, maps, law, own_gate):
 def again(shared):
     """The same gate, with the same stream, as if nothing had been spent."""
     shared.book.clear()
+    shared._paid = dict.fromkeys(shared._paid, Fraction(0))
     return shared
 
 

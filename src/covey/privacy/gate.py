@@ -173,6 +173,9 @@ class Gate:
         self.budget = budget
         self.planned = {name: Charge(name, budget.amount * share, budget.unit) for name, share in shares.items()}
         self.book: list[Spent] = []
+        self._paid = dict.fromkeys(
+            shares, Fraction(0)
+        )  # sums of the book by purpose: wide tables have thousands of lines
         self.steps = steps
         self._streams, self._source = streams, source
         self._sources: dict[str, IntegerNoise] = {}
@@ -217,12 +220,13 @@ class Gate:
         if purpose not in self.planned:
             raise InternalError(f"a measurement names the charge {purpose!r}, which was not planned.")
         allowance = self.allowance(purpose, Fraction(share))
-        before = sum((line.amount for line in self.book if line.purpose == purpose), Fraction(0))
-        if allowance.amount <= 0 or before + allowance.amount > self.planned[purpose].amount:
+        after = self._paid[purpose] + allowance.amount
+        if allowance.amount <= 0 or after > self.planned[purpose].amount:
             raise InternalError(f"the charge {purpose!r} is spent: nothing is released.")
-        if sum((line.delta for line in self.book), delta) > self.budget.selection:
+        if delta and sum((line.delta for line in self.book), delta) > self.budget.selection:
             raise InternalError("the part of δ for naming labels is spent: nothing is released.")
         self.book.append(Spent(purpose, allowance.amount, law, scale(allowance), self.budget.unit, delta))
+        self._paid[purpose] = after
         return self.book[-1]
 
     # Measurements.

@@ -257,7 +257,8 @@ class TablePlan:
         draws = [*together, *(((j,), single[j], False) for j in range(len(counts)) if j not in joined)]
         whole = sum(worth for _, worth, _ in draws)
         parts = [exact(worth / whole, "share") for _, worth, _ in draws]
-        return [Draw(own, part / sum(parts), joint) for (own, _, joint), part in zip(draws, parts, strict=True)]
+        total = sum(parts)
+        return [Draw(own, part / total, joint) for (own, _, joint), part in zip(draws, parts, strict=True)]
 
     def deviations(self, budget: Budget) -> Floats:
         """Of the noise on a count of each attribute, from the budget of the one-way tables; of a number, if it had one round."""
