@@ -1,4 +1,4 @@
-"""Private synthetic tables: see `PrivateSynthesizer` and `AnonymousSynthesizer`.
+"""Differentially private synthetic tables. Start with `PrivateSynthesizer`, or `load` for a bundle that you received.
 
 Names are imported when they are first used, so that `import covey` and the command line start at once.
 """

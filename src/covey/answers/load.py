@@ -54,7 +54,7 @@ def _decoded(path: Path, codec: Codec) -> Iterator[ColumnValues]:
 
 
 def load(folder: str | Path) -> Any:
-    """A private bundle, checked, as an object that answers: rows, more rows, shares, means, regressions."""
+    """Read a private bundle and check it. The `Release` gives rows, draws more, and answers questions with intervals."""
     place = Path(folder)
     found = stored(place)
     if isinstance(found, AnonymousRelease):

@@ -124,7 +124,7 @@ class Synthesizer:
         return generate(spark, drawn.parts, lambda k: arrow_batches(drawn.part(k), schema), spark_schema(schema))
 
     def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
-        """Read and encode a table under the schema, or tables by name. May fail on them; spends nothing; the answer is private.
+        """Read and encode a table, or tables by name, as the schema says. It may fail and spends nothing. The result is private.
 
         A single table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
         """

@@ -83,37 +83,35 @@ OF_ROWS: dict[str, Any] = {
 
 
 class PrivateSynthesizer(Synthesizer):
-    """Differentially private synthetic data: for one replaced row, n being public, or one row added or removed, n being secret.
+    """Make differentially private synthetic tables: `fit` spends the budget, `sample` draws rows at no further cost.
 
     Args:
         epsilon: the privacy budget ε > 0.
-        delta: 0 for pure ε-DP; positive and below 1/n for (ε, δ)-DP, which is more accurate.
+        delta: 0 for pure ε-DP; positive and below 1/n for (ε, δ)-DP, which is more accurate. 1e-9 is a common choice.
         method: "regain", accurate at ordinary sizes, or "paper", Algorithm 4 with the theorem's constants.
-        schema: the public schema of a table with names, categories, numbers and dates; fit then takes a frame or a file. Fields
-            that are to be learned get limits and categories with noise, each time a table is fitted, for a tenth of the budget.
-            Or the `Description` of persons with events: fit then takes both tables by name, neighbours differ in one person
-            with all their events, and n counts persons.
+        schema: the public `Schema` of a table with names, categories, numbers and dates; `fit` then takes a frame or a file.
+            Fields to be learned get limits and categories with noise, for a tenth of the budget of each `fit`. For persons
+            with events give their `Description`; `fit` then takes both tables by name, and protects a person with all events.
         domain: numbers of categories, for integer-coded categorical records; None for records of 0 and 1.
-        ordinal: which attributes of the domain are ordered (numbers, dates), by index.
-        at_most: declared limits [(columns, L), …]: a record sets at most L of these 0/1 columns. They are public promises:
-            records that break one are trimmed by a fixed rule before they are measured, and the output keeps them.
-        triples: how many triples of columns are chosen with noise and measured at most, with domain or schema.
-        prior: a private bundle that was released before under the same schema, such as last year's: public information, which
-            is used where this year's noisy tables agree with it; of persons with events for tables of one column.
-        person: the column that identifies the person (with a schema). Several rows of a person then count as one
-            person: they share one weight, n counts persons, and neither the column nor the number of rows leaves. Rows that
-            name nobody are left out.
-        rows_per_person: how many rows one person may have, where no column says whose they are; the noise grows as group
-            privacy demands, and the promise covers replacing a person by one with equally many rows.
-        neighbours: "replace-one", or "add-or-remove-one": then the number of rows, or of persons, is secret and measured.
+        ordinal: the indices of ordered attributes of the domain (numbers, dates).
+        at_most: limits [(columns, L), …]: a record has at most L ones in these 0/1 columns. They are public promises.
+            Records that break one are trimmed by a fixed rule before they are measured, and synthetic rows keep it.
+        triples: the largest number of triples of columns to choose with noise and measure, with domain or schema.
+        prior: an earlier private bundle of the same schema, such as last year's. It is public information, and is used where
+            this year's noisy tables agree with it (of persons with events, for tables of one column).
+        person: the column that identifies the person (with a schema). All rows of a person are then protected together:
+            they share one weight, n counts persons, and neither the column nor the number of rows is released. Rows
+            without a person are left out.
+        rows_per_person: how many rows one person may have, if no column identifies persons. The noise grows with it, and the
+            guarantee covers replacing a person by one with equally many rows.
+        neighbours: "replace-one": the number of rows, or persons, is public; "add-or-remove-one": it is measured with noise.
         certificate_share: the part of the budget that buys the accuracy certificate; 0 for none.
         noise: "covey" for covey's exact samplers, "opendp" for OpenDP's (extra covey[opendp]).
-        composition: how releases about the same people are added up. Where δ > 0 and pure ε has less noise, as it has on few
-            columns of few categories, nothing of δ is spent, unless this is "gaussian": a ledger that counts μ² would charge
-            pure noise far more.
-        body: the convex set K of real-valued records; records outside are moved to its nearest point, and all rows lie in it.
-        device: where tables of more than 1,000 columns are fitted once they are measured: "cpu", or "cuda" with the extra
-            covey[gpu]. Records never leave the processor.
+        composition: how your ledger adds up releases. With few columns of few categories pure ε has less noise, so δ is then
+            left unspent. "gaussian" prevents this: a ledger that counts μ² would charge pure noise far more.
+        body: the convex set K of real-valued records; records outside are moved to its nearest point, and rows lie in it.
+        device: where tables of more than 1,000 columns are fitted: "cpu", or "cuda" with the extra covey[gpu]. Only noisy
+            measurements go to the graphics card, never records.
         seed: makes a run reproducible for tests. A seeded run is not private and says so.
         paper: what method "paper" takes: kappa, κ; t, the dimension of its subspace; alpha, the mesh of its lattice; b, its
             damping; split, how it shares ε among directions, weights and points; constants, "paper" or "improved" for our own
@@ -295,7 +293,7 @@ class PrivateSynthesizer(Synthesizer):
             self._grid = body_grid(self.body)
 
     def fit(self, X: Any) -> Self:
-        """Measure the table privately: this is the step that spends ε. X is not changed."""
+        """Measure the table with noise and fit a model. This is the step that spends ε. X is not changed."""
         if self.method == "paper":
             self._fit_paper(X)
         else:
@@ -487,7 +485,7 @@ class PrivateSynthesizer(Synthesizer):
             warnings.warn(advice, CoveyWarning, stacklevel=4)  # where `fit` was called
 
     def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
-        """Read and encode a table under the schema, or tables by name. May fail on them; spends nothing; the answer is private.
+        """Read and encode a table, or tables by name, as the schema says. It may fail and spends nothing. The result is private.
 
         A single table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
         """
@@ -516,9 +514,9 @@ class PrivateSynthesizer(Synthesizer):
         return self._persons or super()._maker()
 
     def release(self, m: int | None = None) -> Any:
-        """Draw m rows, or persons, and put all that may leave together: it answers questions, and `write_bundle` takes it.
+        """Draw m rows, or persons, as a `Release`: it answers questions, and `write_bundle` writes it to a folder.
 
-        Without m as many as the statement says there are: the public number, or the noisy one where it is secret.
+        By default m is the public number of rows or persons, or the noisy one if that number is secret.
         """
         if self.body is not None:
             raise ParameterError(
@@ -534,10 +532,9 @@ class PrivateSynthesizer(Synthesizer):
         return Release(drawn, described, self._fitted, self.privacy, __version__)
 
     def certify(self, Z: Any) -> Distances:
-        """95% bounds, by degree, on the error of a synthetic table: certificate plus its exact distance from the centres.
+        """95% bounds on the error of a synthetic table, by degree: the certificate plus the table's distance from the model.
 
-        Give it rows that were drawn from these centres, or any other public table. The distance is exact: of true rows it would
-        be an exact number about true data, which no noise protects.
+        Give it synthetic rows, or another public table. Never give it real rows: the distance is exact, without noise.
         """
         if self.certificate is None or self._persons is not None:
             raise NotFittedError(

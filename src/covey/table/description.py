@@ -51,7 +51,7 @@ PERSONS = "persons"  # the name of a table of persons that was made from one fil
 
 @dataclass(frozen=True)
 class Description:
-    """The tables of a release: the unit's first, and each of the others after the one that it refers to."""
+    """The public description of one table or several, such as persons and their events. The table of persons is the first."""
 
     tables: tuple[Resource, ...]
     rules: tuple[Rule, ...] = ()  # across tables, of fields named table.field
@@ -238,7 +238,7 @@ class Description:
         return replace(self, tables=tables, important=important, target=self.target if self.target in known else None)
 
     def to_learn(self, dialect: Dialect | None = None) -> Description:
-        """The description with all fields that are not confirmed to be learned with noise; the order of events is required."""
+        """The description in which every field that is not confirmed will be learned with noise."""
 
         def learned(part: Resource) -> Schema:
             own = part.schema if part.bare else part.schema.to_learn(dialect=dialect)

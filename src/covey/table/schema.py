@@ -97,7 +97,7 @@ def read_relations(given: Any) -> str | tuple[Relation, ...]:
 
 @dataclass(frozen=True)
 class Schema(Domain):
-    """The public domain of a table: its fields in order, how missing cells are written, and the rules of its rows."""
+    """The public description of a table: its columns (`fields`), how missing cells are written, and rules for its rows."""
 
     drafted: bool = False
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
@@ -154,7 +154,7 @@ class Schema(Domain):
         return replace(self, fields=fields, drafted=self.drafted and not all(field.confirmed for field in fields))
 
     def without(self, person: str) -> Schema:
-        """The schema without the column that says whose a row is, which is never synthesized."""
+        """The schema without the column that identifies the person, which is never synthesized."""
         if not isinstance(person, str) or not person.strip():
             raise ParameterError(f"person must name the column that identifies the person, got {person!r}.")
         if person not in self.names:
@@ -292,9 +292,9 @@ class Schema(Domain):
         return replace(self, fields=fields, dialect=Dialect())
 
     def confirm(self, names: Iterable[str] | None = None) -> Schema:
-        """The schema with these fields confirmed as public, or all that carry no warning.
+        """A schema with these fields confirmed as public. Without names: all fields that carry no warning.
 
-        A field with a warning is confirmed by its name alone, and the warning goes; the draft mark goes with the last field.
+        A field with a warning must be named. The mark of a draft goes when the last field is confirmed.
         """
         if isinstance(names, str):
             names = [names]
@@ -309,10 +309,10 @@ class Schema(Domain):
         return {field.name: field.warning for field in self.fields if field.warning is not None and not field.confirmed}
 
     def to_learn(self, names: Iterable[str] | None = None, dialect: Dialect | None = None) -> Schema:
-        """The schema with these fields, or all that are not confirmed, to be learned with noise: `Field.to_learn`.
+        """A schema in which limits and categories of these fields will be learned with noise. Without names: all unconfirmed.
 
-        Their numbers have a decimal point and no thousands mark, and their dates are ISO 8601, unless the dialect says otherwise:
-        what a draft has guessed from the cells is forgotten. So are columns that were drafted as empty.
+        Numbers are read with a decimal point and no thousands mark, and dates as ISO 8601, unless the dialect says otherwise.
+        What a draft guessed from cells is not used, and columns that were drafted as empty are left out.
         """
         chosen = {f.name for f in self.fields if not f.confirmed} if names is None else {self[n].name for n in names}
         said = dialect or Dialect()
@@ -329,7 +329,7 @@ class Schema(Domain):
 
     @classmethod
     def draft(cls, table: Any, dialect: Dialect | None = None) -> Schema:
-        """Draft a schema from data: it describes private data, so no field is confirmed."""
+        """Draft a schema from a frame or file. It describes private data: correct it, then `confirm` it, or call `to_learn`."""
         return cls.draft_with_notes(table, dialect)[0]
 
     @classmethod

@@ -420,7 +420,7 @@ SUBSET_SEED = 20_221  # the same subsets for everybody, so that errors can be co
 
 
 def marginal_error(X: Array, Z: Array, degree: int = 2, *, subsets: int = SUBSETS) -> float:
-    """δ_d: root mean square, over all d-subsets of columns, of true minus synthetic marginal.
+    """δ_d of the paper: the root mean square difference of real and synthetic marginals, over all sets of d columns.
 
     Exact for d ≤ 2 and whenever there are at most `subsets` subsets; otherwise over a sample of that many, always the same.
     """
