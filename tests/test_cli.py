@@ -16,6 +16,8 @@ from covey.errors import ArgumentError
 from covey.release.verify import verify_bundle
 from covey.table.schema import Schema
 from tests.commands import run
+from tests.methods.test_proposals import WORDS
+from tests.methods.test_proposals import related as with_relations
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = [name for name in main.commands if name != "ledger"] + [
@@ -72,6 +74,9 @@ REFUSED = [
     ("confirm schema.json", 2, "--all"),
     ("check visits.csv --schema nowhere.json", 2, "nowhere.json"),
     ("check nowhere.csv --schema schema.json", 3, "nowhere.csv"),
+    ("relations visits.csv", 2, "--schema"),
+    ("relations nowhere.csv --schema schema.json", 3, "nowhere.csv"),
+    ("relations visits.csv --schema schema.json --add nonsense", 2, "no relation was seen that says 'nonsense'"),
     ("verify nowhere", 3, "there is no folder nowhere"),
     ("ledger history nobody", 4, "nobody"),
     *((f"demo --rows {m} --out demo", 2, f"--rows must be a whole number, 100 or more, got {m}") for m in (-1, 0, 99)),
@@ -368,3 +373,30 @@ def test_the_demo_takes_patients_the_whole_way_and_ends_with_a_report(tmp_path, 
         demonstrate(tmp_path, 400, force=False)
     with pytest.raises(ArgumentError, match="100 or more"):
         demonstrate(tmp_path / "few", 9, force=False)
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_relations_are_shown_to_the_owner_added_one_by_one_and_told_nowhere_else(desk):
+    with_relations(1000).write_csv("t.csv")
+    drafted = run("init t.csv -o t.json").stdout
+    assert "RELATIONS SEEN IN YOUR TABLE: 5 (confirm what is public knowledge)" in drafted
+    assert all(words in drafted for words in WORDS)
+    assert (
+        Path("t.json").read_text() == json.dumps(Schema.draft("t.csv").to_dict(), indent=2, ensure_ascii=False) + "\n"
+    )
+    order = "release t.csv --schema t.json --epsilon 1 --seed 1 --out bundle"
+    add = f"relations t.csv --schema t.json --add '{WORDS[0]}'"
+    before = Path("t.json").read_text()
+    assert "covey confirm" in run(order).stderr
+    assert "not confirmed as public" in run(add).stderr
+    assert Path("t.json").read_text() == before
+    run(f"confirm t.json {' '.join(with_relations(1).columns)}")
+    assert f"added to t.json: {WORDS[0]}" in run(add).stdout
+    left = json.loads(run("relations t.csv --schema t.json --json").stdout)
+    assert {one["words"] for one in left["relations"]} == set(WORDS[1:])
+    assert run(order).exit_code == 0
+    rows = pl.read_csv("bundle/synthetic.csv")
+    assert (rows["copy"] == rows["net"]).all()
+    public = "".join(path.read_text(errors="replace") for path in Path("bundle").rglob("*") if path.is_file())
+    assert "rules" not in json.loads(Path("bundle/schema.json").read_text()).get("covey", {})
+    assert not any(words in public for words in (*WORDS, "missing together", "never above", "rows break it"))

@@ -47,6 +47,7 @@ number = st.one_of(
 options = {
     "init": {"-o": name, "--out": name, "--import": name, "--encoding": text, "--table": text, "--query": text},
     "confirm": {},
+    "relations": {"--schema": name, "--add": text, "--encoding": text},
     "plan": {"--rows": number, "--epsilon": number, "--delta": number, "--target-error": number},
     "release": {
         **dict.fromkeys(("--epsilon", "--delta", "--rows", "--rows-per-person", "--seed"), number),
@@ -68,6 +69,7 @@ options = {
 GOOD = {
     "init": ["table.csv", "-o", "new.json"],
     "confirm": ["draft.json", "--all"],
+    "relations": ["table.csv", "--schema", "schema.json"],
     "plan": ["schema.json", "--rows", "100", "--epsilon", "1"],
     "release": ["table.csv", "--schema", "schema.json", "--epsilon", "1", "--seed", "1", "--out", "out"],
     "anonymize": ["table.csv", "--schema", "schema.json", "--group-size", "10", "--out", "out"],

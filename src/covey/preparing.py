@@ -6,9 +6,10 @@ Drafts and fits are confidential, a plan follows from public sizes alone. Nothin
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from covey.methods.regain.predict import (
     triple_words,
 )
 from covey.methods.regain.tables import RegainTables
+from covey.methods.relations.exact import Proposal, exact_proposals
 from covey.privacy.budget import budget_for, check_delta, shown
 from covey.privacy.unit import ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.reading import Prepared, Reader, TableRead
@@ -48,8 +50,9 @@ from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
 from covey.table.resources import BARE, LONGEST, MOST_EVENTS, Parent, Resource
 from covey.table.rules import Rule
-from covey.table.schema import Schema
-from covey.table.sources import SIZE_LIMIT
+from covey.table.schema import Schema, require_confirmed
+from covey.table.sources import SIZE_LIMIT, read_table
+from covey.table.zeros import structural_zeros
 
 PLAIN = Dialect()  # as covey writes tables itself
 # What a draft of persons with events leaves to its reader.
@@ -90,10 +93,36 @@ class Drafted:
             for note in notes
         )
 
+    @cached_property
+    def relations(self) -> tuple[Proposal, ...]:
+        """Relations between the columns of a single table, which its schema does not hold: somebody has to confirm them."""
+        schema = self.description.schema
+        return exact_proposals(schema, self.found[0].table) if schema is not None and self.found else ()
+
     @property
     def twice(self) -> tuple[str, ...]:
         """Columns whose own name was taken, as they are called instead."""
         return tuple(note.choice[len(CALLED) + 1 : -1] for note in self.notes if note.choice.startswith(CALLED))
+
+
+def propose(table: Any, described: Schema | Description) -> tuple[Proposal, ...]:
+    """Relations between the columns of one table, counted exactly on its rows: for the owner alone. Nothing is charged."""
+    schema = Description.of(described).schema
+    if schema is None:
+        raise ParameterError("relations are looked for between the columns of one table. This is a package of several.")
+    return exact_proposals(schema, read_table(table, schema))
+
+
+def with_proposal(schema: Schema, found: Sequence[Proposal], words: str) -> Schema:
+    """The schema with the proposal that these words say, as public knowledge: what it speaks of was confirmed before."""
+    chosen = {proposal.words: proposal for proposal in found}.get(words.strip().rstrip("."))
+    if chosen is None:
+        known = [proposal.words for proposal in found]
+        raise ParameterError(f"no relation was seen that says {words!r}. {nearest(words, known, 'relations')}")
+    require_confirmed({name: schema[name] for name in chosen.columns}, "schema")
+    after = chosen.added_to(schema)
+    structural_zeros(Codec(after))  # refuses rules that leave no row
+    return after
 
 
 def draft(

@@ -1,6 +1,7 @@
 """From a table to a bundle and back: the steps that the command line, the local app and exported scripts share.
 
     draft      a schema that fits a table, and what to look at in it            confidential
+    propose    relations between the columns of a table, to confirm             confidential
     check      how many cells do not fit a schema                               confidential
     plan       accuracy, time and memory, from public sizes alone
     release    a differentially private bundle, charged to the ledger
@@ -37,7 +38,7 @@ from covey.errors import (
 )
 from covey.evaluating import evaluate
 from covey.methods.learning import too_wide
-from covey.preparing import PLAIN, Drafted, Fit, check, draft, fit_of, imported, plan
+from covey.preparing import PLAIN, Drafted, Fit, check, draft, fit_of, imported, plan, propose, with_proposal
 from covey.privacy.budget import exact, make_budget
 from covey.privacy.ledger import Composition, Event, Ledger, default_ledger_path
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
@@ -63,7 +64,19 @@ from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
 from covey.table.schema import LEARN
 
-__all__ = ["Description", "Drafted", "Fit", "check", "draft", "evaluate", "imported", "plan"]  # from elsewhere
+# From elsewhere.
+__all__ = [
+    "Description",
+    "Drafted",
+    "Fit",
+    "check",
+    "draft",
+    "evaluate",
+    "imported",
+    "plan",
+    "propose",
+    "with_proposal",
+]
 
 MISFITS = Fraction(1, 20)  # of a column's cells: more than stray errors, less than a wrong unit or a wrong limit
 STAGES = ("checking", "reading", "charging", "measuring", "writing")  # anonymous releases have no charge

@@ -17,6 +17,7 @@ from covey.web import workspace as workspaces
 from covey.web.forms import read_field
 from covey.web.pages.privacy import preview_noise
 from covey.web.security import Form
+from tests.methods.test_proposals import WORDS, related
 from tests.web.conftest import opened_workspace, words
 
 
@@ -443,3 +444,40 @@ def test_limits_and_categories_are_learned_where_the_steward_cannot_write_them_d
     job = page.finished(work)
     assert job.state == "done", job.error
     assert set(job.result["learned"]) == {"ward", "age"}
+
+
+def test_relations_seen_in_the_table_are_added_by_one_click_and_written_nowhere_before(page):
+    content = related(1000).write_csv().encode()
+    state = page.given(content, "t.csv")
+    place = f"/work/{state.id}/rules"
+    assert not any(said in words(page.get(f"{place}/seen")) for said in WORDS)  # first its columns are confirmed
+    page.confirm_rest(state.id)
+    assert f'hx-get="{place}/seen"' in page.get(place).text
+    shown = words(page.get(f"{place}/seen"))
+    assert all(f"{said}. 0.00% of 1,000 rows break it" in shown for said in WORDS)
+    kept = [path.read_text() for path in state.folder.iterdir() if path.suffix != ".csv"]
+    assert kept
+    assert not any(said in text for text in kept for said in (*WORDS, "never above", "missing together", "derived"))
+    assert not state.rules
+    assert not state.computed
+    for said in (WORDS[0], WORDS[3]):
+        assert page.post(f"{place}/seen", {"words": said}).status_code == 303
+    schema = state.joint()
+    assert schema["copy"].derived.expression == "net"
+    assert schema["copy"].confirmed
+    assert [sorted(rule.fields) for rule in schema.rules] == [["height", "weight"]] * 2
+    now = words(page.get(place))
+    assert "copy is computed from net." in now
+    assert "If height is missing, then weight is missing." in now
+    left = words(page.get(f"{place}/seen"))
+    assert [said in left for said in WORDS] == [False, True, True, False, True]
+    assert "No relation was seen" in words(page.post(f"{place}/seen", {"words": "net equals tax"}))
+    assert "computed from net" in words(page.get(f"/work/{state.id}/columns"))
+    at = next(iter(state.computed))
+    assert page.post(f"{place}/computed/{at}/remove").status_code == 303
+    assert state.joint()["copy"].measured
+    assert WORDS[0] in words(page.get(f"{place}/seen"))
+    page.post(f"{place}/seen", {"words": WORDS[0]})
+    page.post(f"/work/{state.id}/columns/{at}", {"action": "reopen"})
+    assert unconfirmed(state) == ["copy"]
+    assert state.columns[at].field.maximum is not None

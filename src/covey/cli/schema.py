@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from covey.cli.group import command, counted, file_options, grid, options, say, 
 from covey.errors import ParameterError
 
 if TYPE_CHECKING:
+    from covey.methods.relations.exact import Proposal
     from covey.workflow import Drafted
 
 
@@ -85,7 +87,7 @@ def init(  # click passes each option by its name
         "left_out": [note.field for note in notes if note.field is not None and note.field not in fields],
     }
     facts = {"package" if several else "schema": str(out), "fields": list(fields), "draft": True, **groups}
-    facts |= {"notes": [asdict(note) for note in notes]}
+    facts |= {"notes": [asdict(note) for note in notes], "relations": _seen(found.relations)}
     facts |= {"at_most": described.link.at_most, "links": list(found.links)} if several else {}
     say(as_json, facts, "\n".join(_draft_words(found, groups, out, explain)))
 
@@ -115,6 +117,9 @@ def _draft_words(found: Drafted, groups: dict[str, list[str]], out: Path, explai
     if groups["left_out"]:
         yield f"\nLEFT OUT: {counted(len(groups['left_out']), 'column')}"
         yield from table(groups["left_out"], "reason")
+    if found.relations:
+        yield f"\nRELATIONS SEEN IN YOUR TABLE: {len(found.relations)} (confirm what is public knowledge)"
+        yield from _relation_grid(found.relations)
     yield ""
     if len(found.description.tables) > 1:
         yield f"Next: set at_most and order in {out}, then"
@@ -122,6 +127,8 @@ def _draft_words(found: Drafted, groups: dict[str, list[str]], out: Path, explai
         yield f"Next: confirm the columns that are ready: covey confirm {out} --all"
     if groups["look_at"]:
         yield f"      edit {out}, or accept by name what is right: covey confirm {out} {groups['look_at'][0]} …"
+    if found.relations:
+        yield f"      add relations, once their columns are confirmed: covey relations TABLE --schema {out}"
     if not explain:
         yield "      covey init … --explain says why each column was read so"
 
@@ -133,6 +140,52 @@ def _alike(warnings: Mapping[str, str]) -> dict[str, list[str]]:
         plain = re.sub(r" \(\d+\)$", "", warning)  # how many labels there are
         alike.setdefault(plain[:1].upper() + plain[1:], []).append(name)
     return alike
+
+
+def _seen(found: Sequence[Proposal]) -> list[dict[str, Any]]:
+    """Proposals for JSON."""
+    return [{"words": one.words, "broken": one.broken, "rows": one.rows, "columns": one.columns} for one in found]
+
+
+def _relation_grid(found: Sequence[Proposal]) -> list[str]:
+    shares = [(one.words, f"{one.broken / one.rows:.2%} of {one.rows:,}") for one in found]
+    return grid(("relation", "rows that break it"), shares, indent=2)
+
+
+@command(
+    "covey relations patients.csv --schema schema.json",
+    'covey relations patients.csv --schema schema.json --add "admitted is never above discharged"',
+)
+@table_options
+@click.option(
+    "--add", multiple=True, metavar="WORDS", help="A relation to add to the schema, as it is listed. Repeatable."
+)
+@options("schema", "json")
+def relations(source: Any, add: tuple[str, ...], schema: Path | None, dialect: Any, as_json: bool) -> None:
+    """List relations that TABLE has and its schema does not state. Confidential, and nothing is charged.
+
+    With --add, a relation becomes part of the schema: a rule, or a column that is computed from others. Add only what is public
+    knowledge. The columns must be confirmed first.
+    """
+    from covey.release.evaluation import WATERMARK
+    from covey.workflow import Description, propose, with_proposal
+
+    if schema is None:
+        raise ParameterError("give --schema, the public description of the table.")
+    described = Description.load(schema)
+    found = propose(source, described.read_as(dialect))
+    for words in add:
+        described = described.each(lambda part, words=words: with_proposal(part.schema, found, words))
+    if add:
+        described.save(schema)
+    left = [one for one in found if described.schema is not None and one.is_news(described.schema)]
+    lines = [WATERMARK, *(f"added to {schema}: {words}" for words in add)]
+    lines += [f"{counted(len(left), 'relation')} seen in your table:" if left else "no further relation was seen"]
+    lines += _relation_grid(left) if left else []
+    if left:
+        lines += ["Next: add what is public knowledge, in the words of the list:"]
+        lines += [f"      covey relations TABLE --schema {schema} --add {shlex.quote(left[0].words)}"]
+    say(as_json, {"confidential": WATERMARK, "added": list(add), "relations": _seen(left)}, "\n".join(lines))
 
 
 @command("covey confirm schema.json age sex", "covey confirm schema.json --all")

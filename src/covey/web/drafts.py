@@ -180,7 +180,9 @@ def reopened(column: ColumnDraft, kept: bool = True) -> ColumnDraft:
     """The column as a draft again."""
     if column.field.learn:
         return replace(column, field=column.others.get(column.field.type, column.drafted), kept=kept)
-    return replace(column, field=with_warning(column, replace(column.field, confirmed=False)), kept=kept)
+    computed = column.field.derived is not None and column.drafted.derived is None
+    field = column.others.get(column.field.type, column.drafted) if computed else column.field
+    return replace(column, field=with_warning(column, replace(field, confirmed=False)), kept=kept)
 
 
 def describe(start: Description, columns: Sequence[ColumnDraft], rules: Sequence[Rule]) -> Description:

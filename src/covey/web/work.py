@@ -21,6 +21,7 @@ from threading import RLock
 from typing import Any
 
 from covey.errors import CoveyError, ParameterError
+from covey.methods.relations.exact import Proposal
 from covey.privacy.budget import exact
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.table.description import Description
@@ -51,7 +52,18 @@ from covey.web.forms import PRIVATE, Order
 from covey.web.jobs import Job, anonymous_seconds
 from covey.web.pictures import Picture, pictures
 from covey.web.security import Form, Refused
-from covey.workflow import AnonymousOrder, Fit, PrivateOrder, as_words, check, from_words, not_taken, plan
+from covey.workflow import (
+    AnonymousOrder,
+    Fit,
+    PrivateOrder,
+    as_words,
+    check,
+    from_words,
+    not_taken,
+    plan,
+    propose,
+    with_proposal,
+)
 
 
 class Work:
@@ -72,6 +84,7 @@ class Work:
         self.chosen = False
         self.review: str | None = None
         self._fit: tuple[object, Fit] | None = None  # of true rows, and of what it was found with
+        self._seen: tuple[Proposal, ...] | None = None  # relations of true rows, in memory alone
         self._pictures: dict[tuple[str, str], Picture] = {}  # of true columns, by name and kind, in memory alone
         self.jobs: dict[str, Job] = {}  # by the review that ordered them
 
@@ -112,7 +125,7 @@ class Work:
                 remove(found.tables)
                 raise
             remove(self.tables)
-            self._fit, self._pictures = None, {}
+            self._fit, self._pictures, self._seen = None, {}, None
             self.taken, self.said, self.columns = found, said, found.columns
             self.start, self.rules = found.described, rules_of(found.described)
             if self.words is not None:
@@ -160,6 +173,8 @@ class Work:
         self.require_idle()
         columns, rules = self.columns if columns is None else columns, self.rules if rules is None else rules
         describe(start or self.start, columns, rules)
+        if columns != self.columns:
+            self._seen = None
         self.start, self.columns, self.rules = start or self.start, columns, rules
         self.changed()
 
@@ -209,7 +224,7 @@ class Work:
     @property
     def learnable(self) -> list[ColumnDraft]:
         """Columns that one word has learned with noise: kept, not confirmed, and not about to point to persons."""
-        return [c for c in self.kept if not (c.field.confirmed or c.personal or c.field.constant is not None)]
+        return [c for c in self.kept if not (c.field.confirmed or c.personal or not c.field.measured)]
 
     @property
     def confirmed(self) -> bool:
@@ -244,10 +259,10 @@ class Work:
         with self.lock:
             column = self.columns[place]
             key = (column.called, column.field.type)
-            if not column.kept or column.field.constant is not None:
+            if not column.kept or not column.field.measured:
                 return None
             if key not in self._pictures:  # all at once: reading the table is what takes time
-                beside = [c for c in self.kept if c.field.constant is None and c.table == column.table]
+                beside = [c for c in self.kept if c.field.measured and c.table == column.table]
                 given = self.start.given
                 at = next((k for k, part in enumerate(given) if part.name == column.table), 0)
                 found = pictures(self.tables[at].path, given[at].schema, [c.field for c in beside])
@@ -255,6 +270,34 @@ class Work:
                     (c.called, c.field.type): found[c.field.name] for c in beside if c.field.name in found
                 }
             return self._pictures.get(key)
+
+    def seen(self) -> list[Proposal]:
+        """Relations of the true table that its schema does not state. Confidential: for its owner's screen, written nowhere."""
+        if self.link:  # they are looked for between the columns of one table
+            return []
+        with self.lock:
+            schema = self.joint()
+            if self._seen is None:
+                self._seen = propose(self.table.path, schema)
+            return [proposal for proposal in self._seen if proposal.is_news(schema)]
+
+    def add_seen(self, words: str) -> None:
+        """Take a relation that was seen, in these words, as public knowledge: its rules, or a column that is computed."""
+        with self.lock:
+            seen = self.seen()
+            after = with_proposal(self.joint(), seen, words)
+            self.change(tuple(_now(column, after) for column in self.columns), after.rules)
+            self._seen = tuple(seen)
+
+    @property
+    def computed(self) -> dict[int, ColumnDraft]:
+        """Columns that are computed from others, by place."""
+        return {k: column for k, column in enumerate(self.columns) if column.kept and column.field.derived is not None}
+
+    def measure_again(self, place: int) -> None:
+        """Measure a computed column again, as it was described before."""
+        column = self.columns[place]
+        self.set_column(place, replace(column, field=column.others.get(column.field.type, column.drafted)))
 
     # The order.
 
@@ -267,7 +310,7 @@ class Work:
 
     def taken_of(self, order: Order) -> Order:
         """An order without what the tables that lie here now do not take, and without columns that are left out."""
-        kept = {column.called for column in self.kept}
+        kept = {column.called for column in self.kept if column.field.derived is None}
         if isinstance(order, AnonymousOrder):
             sensitive = tuple(name for name in order.sensitive if name in kept)
             return PRIVATE if "group_size" in self.not_taken else replace(order, sensitive=sensitive)
@@ -353,6 +396,14 @@ class Work:
         if self.job is not None:
             steps |= {"release", "bundle"} if self.job.state == "done" else {"release"}
         return steps
+
+
+def _now(column: ColumnDraft, schema: Schema) -> ColumnDraft:
+    """A column as a schema has it now; what it was before is kept."""
+    if not column.kept or schema[column.field.name].derived == column.field.derived:
+        return column
+    before = {column.field.type: column.field}
+    return replace(column, field=schema[column.field.name], others={**column.others, **before})
 
 
 def save(work: Work) -> None:

@@ -150,7 +150,7 @@ def test_an_order_that_follows_from_others_is_not_asked_again():
     assert {(i, j), (j, k), (i, k), (k, i)} <= set(orders)
     for pair in ((i, j), (j, k)):
         assert state.allowed()[len(of) + orders[pair]]
-        state.learn_orders(formulas[orders[pair]])
+        state.learn_orders(formulas[orders[pair]].orders)
     after = {pair: bool(state.allowed()[len(of) + place]) for pair, place in orders.items()}
     assert not after[i, j]
     assert not after[i, k]  # by way of j

@@ -197,7 +197,7 @@ class State:
         self._single(columns)
         self._target = np.array([f.target for f in of.functions] + [c.target for c in candidates], dtype=np.int64)
         sources = [(f.source,) for f in of.functions] + [c.sources for c in candidates]
-        self._sources = np.array([[*s, *(s[-1:] * (3 - len(s)))] for s in sources], dtype=np.int64).reshape(-1, 3)
+        self.sources = np.array([[*s, *(s[-1:] * (3 - len(s)))] for s in sources], dtype=np.int64).reshape(-1, 3)
         names = ["function" if not f.map else "map" for f in of.functions] + [c.formula.name for c in candidates]
         self._exact = np.array([name in ("function", "map", "equal") for name in names], dtype=bool)
         self._table = np.arange(len(names)) < len(of.functions)
@@ -239,7 +239,7 @@ class State:
         of, to = np.nonzero(self.implied[:k, :k])
         told[of, self._column[to]] = True
         known[far] = told[one[far], self._column[two[far]]]
-        target, sources = self._target, self._sources
+        target, sources = self._target, self.sources
         able = ~self.dropped[target] & (~self.coded[target] | (self.loose[target] & self._sharp))
         gone = np.where(self._table, self.dropped[sources].any(axis=1), self.lost[sources].any(axis=1))
         able &= ~gone & ~self.above[sources, target[:, None]].any(axis=1)
@@ -276,9 +276,9 @@ class State:
         for source in sources:
             self.above[own] |= self.above[source]
 
-    def learn_orders(self, candidate: Candidate) -> None:
-        """Take the orders that a formula states as given, with all that follows."""
-        for low, high in candidate.orders:
+    def learn_orders(self, orders: Sequence[tuple[int, int]]) -> None:
+        """Take it as given that the first column of each pair is never above the second, with all that follows."""
+        for low, high in orders:
             self.below |= np.outer(self.below[:, low], self.below[high])
 
     def missing_together(self) -> list[frozenset[int]]:

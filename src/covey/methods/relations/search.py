@@ -9,6 +9,7 @@ loses nothing (`methods.relations.used`). docs/proofs/relations.md has the sensi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -110,6 +111,22 @@ def find_relations(rows: Rows, columns: tuple[Column, ...], gate: Gate, public: 
     return Findings(search.columns, search.of, tuple(search.accepted))
 
 
+def with_holes(column: Column, edges: Integers, shares: Floats) -> Column:
+    """A column with what the shares of its cells say: how much is missing, and how frequent its most frequent value is."""
+    usual = float(shares[np.diff(edges) == 1].max(initial=0.0))
+    codes = edges[:-1]
+    values = (codes >= column.first) & (codes < column.first + column.steps)
+    holes = codes == column.missing if column.kind == "label" else ~values
+    return replace(column, holes=float(shares[holes].sum()), usual=usual)
+
+
+def is_source(accepted: Sequence[Accepted], column: int, of_functions: bool = False) -> bool:
+    """Whether an accepted relation computes something from a column, or a function does."""
+    functions = [a.what.source for a in accepted if isinstance(a.what, Function)]
+    formulas = [j for a in accepted if isinstance(a.what, Candidate) for j in a.what.sources]
+    return column in functions or (column in formulas and not of_functions)
+
+
 def _violations(tables: Integers, broken: Counts, of: Tabled) -> Integers:
     return np.concatenate([of.broken(tables), part(broken)[:, 0]])
 
@@ -129,7 +146,7 @@ class Search:
         kernel = PairTables(self.cells.sizes)
         self.tables = Mapped(rows, self.cells).reduce(kernel).map(kernel.matrix)
         shares = self._one_way(public)
-        self.columns = columns = tuple(map(self._with_holes, range(len(columns)), shares))
+        self.columns = columns = tuple(map(with_holes, columns, self.cells.edges, shares))
         self.of, self.candidates = tabled(columns, self.cells, shares), proposals(columns)
         self.chance = np.concatenate([self.of.by_chance(shares, self.n), self._by_chance(shares, public)])
         self.open = self.chance >= LEAST_BY_CHANCE * self.n
@@ -168,14 +185,6 @@ class Search:
             ordered = column.kind != "label"
             out.append(denoise_histogram(counts, found.sd, float(self.n), ordered, public) / self.n)
         return out
-
-    def _with_holes(self, j: int, shares: Floats) -> Column:
-        column, edges = self.columns[j], self.cells.edges[j]
-        usual = float(shares[np.diff(edges) == 1].max(initial=0.0))
-        codes = edges[:-1]
-        values = (codes >= column.first) & (codes < column.first + column.steps)
-        holes = codes == column.missing if column.kind == "label" else ~values
-        return replace(column, holes=float(shares[holes].sum()), usual=usual)
 
     def _by_chance(self, shares: list[Floats], public: np.random.Generator) -> Floats:
         """How many rows would break each formula if columns were independent: on rows drawn from noisy shares."""
@@ -286,7 +295,7 @@ class Search:
             self.functions += 1
             found = self._read(function)
         imposed = v <= min(2 * sd + 0.002 * self.n, NOISY * self.n) and min(found) >= 0
-        imposed = imposed and not self._is_source(function.target)
+        imposed = imposed and not is_source(self.accepted, function.target)
         self.accepted.append(Accepted(function, v / self.n, sd / self.n, imposed, found))
         self.state.learn_column(function.target, (function.source,), imposed, loose=None)
         return True
@@ -316,15 +325,15 @@ class Search:
             if formula.name == "close" or v > limit or coded or not (suggested or often):
                 return False
             self.accepted.append(Accepted(candidate, v / self.n, sd / self.n, imposed=True))  # a rule, by repair
-            self.state.learn_orders(candidate)
+            self.state.learn_orders(candidate.orders)
             return True
         exact = candidate.slack <= HALF * self.columns[target].step and not loose
         imposed = exact and v <= limit and v + holes <= 2 * limit
-        imposed = imposed and not self._is_source(target, of_functions=True)
+        imposed = imposed and not is_source(self.accepted, target, of_functions=True)
         self.accepted = [a for a in self.accepted if not self._codes(a, target)]
         self.accepted.append(Accepted(candidate, v / self.n, sd / self.n, imposed))
         self.state.learn_column(target, candidate.sources, imposed, loose)
-        self.state.learn_orders(candidate)
+        self.state.learn_orders(candidate.orders)
         for source in candidate.sources if not imposed else ():
             self._follow_missing(target, source)
         return True
@@ -336,12 +345,6 @@ class Search:
         return (
             isinstance(what, Candidate) and what.target == column and not (what.formula.name == "order" and one.imposed)
         )
-
-    def _is_source(self, column: int, of_functions: bool = False) -> bool:
-        """Whether an accepted relation computes something from a column, or a function does."""
-        functions = [a.what.source for a in self.accepted if isinstance(a.what, Function)]
-        formulas = [j for a in self.accepted if isinstance(a.what, Candidate) for j in a.what.sources]
-        return column in functions or (column in formulas and not of_functions)
 
     def _tight(self, candidate: Candidate) -> bool:
         """Whether a column lies close to its base, so that their difference is the better measurement: one more count."""

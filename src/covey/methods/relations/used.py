@@ -61,14 +61,15 @@ def with_relations(codec: Codec, findings: Findings) -> Schema:
     accepted = list(findings.accepted)
     while True:
         try:
-            schema = _applied(codec, findings, accepted)
+            schema = applied(codec, findings, accepted)
             structural_zeros(Codec(schema))
             return schema
         except ParameterError:
             accepted.pop()
 
 
-def _applied(codec: Codec, findings: Findings, accepted: list[Accepted]) -> Schema:
+def applied(codec: Codec, findings: Findings, accepted: list[Accepted]) -> Schema:
+    """The schema with these relations; refused where they contradict it."""
     before, columns = codec.schema, findings.columns
     accepted, wholes = _from_parts(findings, accepted)
     fields: dict[str, Field] = {field.name: field for field in before.fields}

@@ -40,6 +40,34 @@ def add_rule(request: Request, work: CurrentWork, form: CheckedForm) -> Response
     return go(f"/work/{work.id}/rules")
 
 
+@router.get("/work/{work_id}/rules/seen")
+def seen_piece(request: Request, work: CurrentWork) -> Response:
+    """Relations that the true table has, for its owner's eyes: none is used before it is added."""
+    return page(request, "seen_piece.html", work=work, seen=work.seen() if "rules" in work.reachable() else [])
+
+
+@router.post("/work/{work_id}/rules/seen")
+def add_seen(request: Request, work: CurrentWork, form: CheckedForm) -> Response:
+    """Add a relation that was seen, as public knowledge."""
+    try:
+        work.add_seen(form.get("words"))
+    except CoveyError as error:
+        return rules_page_with(request, work, error)
+    return go(f"/work/{work.id}/rules")
+
+
+@router.post("/work/{work_id}/rules/computed/{place}/remove")
+def measure_again(request: Request, work: CurrentWork, place: int, form: CheckedForm) -> Response:
+    """Measure a computed column again."""
+    try:
+        with work.lock:
+            if place in work.computed:
+                work.measure_again(place)
+    except CoveyError as error:
+        return rules_page_with(request, work, error)
+    return go(f"/work/{work.id}/rules")
+
+
 @router.post("/work/{work_id}/rules/{place}/remove")
 def remove_rule(work: CurrentWork, place: int, form: CheckedForm) -> Response:
     """Take a rule away."""
