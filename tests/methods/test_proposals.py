@@ -1,13 +1,16 @@
 """Relations counted exactly, for the owner alone: what is there is proposed, chance is not, and nothing is used unconfirmed."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
+import covey
 from covey.errors import ParameterError
 from covey.methods.relations.exact import LOOKED_AT, exact_proposals
 from covey.preparing import draft, propose, with_proposal
-from covey.table.schema import LessEqual, Schema
+from covey.table.schema import Field, LessEqual, Schema
 from covey.table.sources import read_table
 
 WORDS = (
@@ -139,3 +142,13 @@ def test_an_order_that_is_declared_is_not_proposed_again():
 def test_a_package_of_tables_has_none(tmp_path):
     related(200).with_columns(who=pl.Series(np.arange(200) // 2)).write_csv(tmp_path / "events.csv")
     assert draft({"events.csv": tmp_path / "events.csv"}, person="who").relations == ()
+
+
+def test_columns_of_many_required_categories_alone_are_looked_at_too():
+    labels = [f"code {j}" for j in range(20)]  # too many for rules about single ones
+    code = np.random.default_rng(0).choice(labels, 2000)
+    frame = pl.DataFrame({"code": code, "again": code})
+    schema = Schema(tuple(Field(name, "string", enum=tuple(labels), required=True) for name in frame.columns))
+    assert [one.words for one in proposed(frame, schema)] == ["again equals code"]
+    released = covey.PrivateSynthesizer(20.0, 1e-6, schema=replace(schema, relations="learn"), seed=1).fit(frame)
+    assert released.sample(100).height == 100

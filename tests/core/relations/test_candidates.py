@@ -223,7 +223,7 @@ def test_nothing_is_said_to_lie_between_two_copies():
     ]
     assert between
     assert state.allowed()[len(of) :][between].all()
-    state.learn_orders(copies)
+    state.learn_orders(copies.orders)
     assert not state.allowed()[len(of) :][between].any()
     usual = tuple(replace(c, usual=0.9) for c in COLUMNS)
     assert not any(c.formula.name == "days" for c in proposals(usual))

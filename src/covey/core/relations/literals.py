@@ -211,7 +211,8 @@ class State:
         of = self.of
         self._column = np.array([x.column for x in of.literals], dtype=np.int64)
         codes = [of.cells.edges[x.column][x.first] for x in of.literals]
-        self._missing = np.array([columns[x.column].missing == c for x, c in zip(of.literals, codes, strict=True)])
+        missing = [columns[x.column].missing == c for x, c in zip(of.literals, codes, strict=True)]
+        self._missing = np.array(missing, dtype=bool)  # there may be no literal
         single = [x.single for x in of.literals]
         k = self._k = sum(single[: len(single)]) if all(single) else single.index(False)
         same = self._column[:k, None] == self._column[None, :k]
