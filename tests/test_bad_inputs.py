@@ -1119,13 +1119,6 @@ def test_odd_columns_give_valid_rows(name, delta):
     assert not schema.validate(rows)
 
 
-def test_dates_that_no_calendar_has_are_clipped_or_missing():
-    schema = Schema.from_dict({"fields": [number("2000-01-01", "2020-12-31", "date"), PLAIN]})
-    odd = ["0000-01-01", "-0001-01-01", "12010-01-01", "2010-02-30", "NaT", "inf"] * 10
-    rows = covey.PrivateSynthesizer(2.0, 1e-3, schema=schema, seed=1).fit({"a": odd, "b": ["1"] * 60}).sample(40)
-    assert not schema.validate(rows)
-
-
 def test_special_values_inside_the_range_are_kept_apart():
     schema = Schema.from_dict({"fields": [number(0, 1000, special=["99"], decimals=0), PLAIN]})
     n = 3000

@@ -24,8 +24,8 @@ from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.workflow import Account, PrivateOrder, release, resume
 from tests.commands import run
-from tests.test_tables import write as write_linked
 from tests.test_tree import clinic
+from tests.test_tree import write as write_linked
 
 pytestmark = [
     pytest.mark.usefixtures("few_steps"),

@@ -32,6 +32,13 @@ SHARES = {"body": {"fields": ["a", "b", "c"], "sum": 1}}
         (ruled({"forbid": {"nobody": 1}}), "'nobody'"),
         (ruled({"forbid": {"site": "north"}}), "constant"),
         (ruled({"imply": {}}), "'imply'"),
+        (ruled({"requires": {"if": {"age": {"maximum": 14}}}}), "incomplete"),
+        (ruled({"requires": {"if": {}, "then": {"ill": True}}}), "both under if and under then"),
+        (ruled({"requires": {"if": {"age": 3}, "then": {"job": ["king"]}}}), "no category 'king'"),
+        (ruled({"requires": {"if": {"agee": 3}, "then": {"ill": True}}}), "requires rule names 'agee'"),
+        (ruled({"requires": {"if": {"ill": True}, "then": {"ill": False}}}), "each once"),
+        (ruled({"forbid": {"age": ["nothing"], "ill": True}}), "not a value of type integer"),
+        (ruled({"require": {"if": {"ill": True}, "then": {"well": False}}}), "forbid or requires"),
     ],
 )
 def test_a_wrong_rule_is_a_parameter_error_that_names_it(data, words):

@@ -70,18 +70,6 @@ def test_a_sheet_is_named_and_rows_are_skipped(tmp_path):
         read_table(path, SCHEMA)
 
 
-def test_one_cell_of_a_sheet_does_not_change_how_others_are_read(tmp_path):
-    clean = [["age", "sex"], *[[i % 9, "fm"[i % 2]] for i in range(20)]]
-    codec = Codec(SCHEMA.read_as(Dialect(sheet="Data")))
-    codes = codec.encode(workbook(tmp_path / "t.xlsx", clean))[0]
-    for odd in ("x", "", True, 2.5, 1e300, "a\rb", "a\nb", "5"):
-        rows = [list(row) for row in clean]
-        rows[7][0] = odd
-        other = codec.encode(workbook(tmp_path / "t.xlsx", rows))[0]
-        assert other.shape == codes.shape
-        assert (other[[i for i in range(20) if i != 6]] == codes[[i for i in range(20) if i != 6]]).all()
-
-
 def test_dates_that_are_text_in_a_sheet_have_a_format_and_numbers_have_none(tmp_path):
     path = workbook(tmp_path / "t.xlsx", [["d", "x"], ["19.03.2024", 1234.5], ["2024-03-19", "1.234,5"]])
     fields = (

@@ -74,23 +74,6 @@ def test_what_codes_do_not_say_is_left_to_repair():
     assert not structural_zeros(Codec(own))  # b is coded by its distance from a
 
 
-@pytest.mark.parametrize(
-    ("rule", "words"),
-    [
-        ({"requires": {"if": {"age": {"maximum": 14}}}}, "incomplete"),
-        ({"requires": {"if": {}, "then": {"own": True}}}, "both under if and under then"),
-        ({"requires": {"if": {"age": 3}, "then": {"status": ["widowed"]}}}, "no category 'widowed'"),
-        ({"requires": {"if": {"agee": 3}, "then": {"own": True}}}, "requires rule names 'agee'"),
-        ({"requires": {"if": {"own": True}, "then": {"own": False}}}, "each once"),
-        ({"forbid": {"pay": ["nothing"], "own": True}}, "not a value of type integer"),
-        ({"require": {"if": {"own": True}, "then": {"rent": False}}}, "forbid or requires"),
-    ],
-)
-def test_wrong_rules_are_refused_in_words(rule, words):
-    with pytest.raises(ParameterError, match=words):
-        schema([rule])
-
-
 def test_rules_that_contradict_each_other_are_refused():
     both = [{"requires": {"if": {"rent": v}, "then": {"own": not v}}} for v in (True, False)]
     never = [{"forbid": {"own": [True, False, None], "rent": [True, False]}}]

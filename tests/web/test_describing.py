@@ -245,19 +245,6 @@ def test_an_upload_does_not_take_the_rows_of_a_release_that_has_begun(clinics, t
     assert sorted(found.folder.glob("table-*")) == sorted(kept)
 
 
-def test_persons_without_attributes_in_a_file_of_another_dialect(clinics, tables):
-    patients = tables["patients"].replace(b",", b";")
-    work, answer = two_files(clinics, {**tables, "patients": patients})
-    assert answer.status_code == 303
-    assert clinics.post(f"/work/{work}/columns/0", {"action": "drop"}).status_code == 303
-    found = clinics.workspace.work(work)
-    assert found.described().unit.bare
-    assert found.fit().persons == 120
-    again = Description.from_dict(found.described().to_dict())
-    assert again.unit.bare
-    assert again.unit.schema.dialect == found.described().unit.schema.dialect
-
-
 @pytest.mark.parametrize("change", ["orphan", "twice"])
 def test_tables_that_do_not_link_are_told_and_cost_nothing(clinics, tables, change):
     columns = clinic(120)
