@@ -7,6 +7,7 @@ import zipfile
 import pytest
 
 from covey.release.verify import verify_bundle
+from tests.methods.test_proposals import related
 from tests.table.test_description import GOOD
 from tests.test_tree import clinic
 from tests.web.test_describing import as_csv
@@ -256,3 +257,20 @@ def test_a_hundred_columns_are_a_table_to_walk_and_to_filter(steward, tmp_path):
     shaded = picture.locator(".beyond[data-side=maximum]").get_attribute("width")
     assert float(shaded) == pytest.approx(60, abs=10)  # half of thirty bars of four
     card.get_by_text("Saved as you typed it").wait_for()
+
+
+def test_a_relation_seen_in_the_table_becomes_a_rule_by_one_click(steward, tmp_path):
+    related(1000).write_csv(tmp_path / "t.csv")
+    steward.upload(tmp_path / "t.csv")
+    steward.confirm_rest(2, "net", "tax", "total", "copy", "start", "end", "height", "weight")
+    page = steward.page
+    page.wait_for_url("**/rules")
+    page.get_by_role("heading", name="Relations seen in your table").wait_for()
+    steward.look()
+    steward.press("Add the rule: copy equals net")
+    page.get_by_text("copy is computed from net.", exact=True).wait_for()
+    steward.press("Add the rule: start is never above end")
+    page.get_by_text("start is never above end.", exact=True).wait_for()
+    page.get_by_role("button", name="Add the rule: total is net plus tax").wait_for()
+    assert page.get_by_role("button", name="Add the rule: copy equals net").count() == 0
+    steward.look()

@@ -10,6 +10,7 @@ from covey.privacy.ledger import Ledger
 from covey.web import workspace as workspaces
 from covey.web.folders import hold
 from covey.web.jobs import Job
+from tests.methods.test_proposals import WORDS, related
 from tests.test_tree import clinic
 from tests.web.conftest import opened_workspace, served, words
 from tests.web.test_describing import as_csv
@@ -187,3 +188,23 @@ def test_a_release_that_an_earlier_start_began_is_told_as_the_ledger_has_it(rest
     page = restarted()  # still known, though nothing was given in between
     page.workspace.ledger.mark_released(receipt, "0" * 64)
     assert "It was charged, and its bundle is complete" in words(page.get(f"/work/{work}/table"))
+
+
+def test_a_computed_column_survives_a_restart_and_relations_that_were_only_seen_do_not(restarted):
+    page, content = restarted(), related(1000).write_csv().encode()
+    work = page.given(content, "t.csv").id
+    page.confirm_rest(work)
+    page.get(f"/work/{work}/rules/seen")
+    for said in (WORDS[0], WORDS[2]):
+        assert page.post(f"/work/{work}/rules/seen", {"words": said}).status_code == 303
+    before = page.workspace.work(work)
+    text = before.folder.joinpath("draft.json").read_text()
+    assert "less_equal" in text
+    assert not any(said in text for said in ("requires", "net + ", "rows", "broken"))
+    page = restarted()
+    page.upload(work, content, "t.csv")
+    after = page.workspace.work(work)
+    assert (after.columns, after.rules) == (before.columns, before.rules)
+    page.post(f"/work/{work}/rules/computed/{next(iter(after.computed))}/remove")
+    assert after.confirmed
+    assert after.joint()["copy"].measured

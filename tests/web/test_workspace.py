@@ -473,6 +473,10 @@ def test_relations_seen_in_the_table_are_added_by_one_click_and_written_nowhere_
     assert [said in left for said in WORDS] == [False, True, True, False, True]
     assert "No relation was seen" in words(page.post(f"{place}/seen", {"words": "net equals tax"}))
     assert "computed from net" in words(page.get(f"/work/{state.id}/columns"))
+    chosen = {"mode": "private", "epsilon": "1", "dataset": "visits", "target": "copy", "important": ["copy", "net"]}
+    assert page.post(f"/work/{state.id}/privacy", chosen).status_code == 303
+    assert (state.order.target, state.order.important) == (None, (("net",),))  # what is computed is not measured
+    assert page.get(f"/work/{state.id}/review").status_code == 200
     at = next(iter(state.computed))
     assert page.post(f"{place}/computed/{at}/remove").status_code == 303
     assert state.joint()["copy"].measured
