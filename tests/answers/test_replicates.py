@@ -68,10 +68,18 @@ def test_an_interval_for_a_function_says_that_it_is_approximate(release):
     assert (table.question, table.about) == ("function", "table")
 
 
+def near(sharper):
+    """The same with rows of the replicates drawn from the release's own centres: that averaging pays hangs on no machine's floats."""
+    rows = sharper.centres_rows.codes
+    picked = [np.random.default_rng(seed).choice(len(rows), 20_000, replace=False) for seed in range(len(sharper.runs))]
+    runs = [dataclasses.replace(run, rows=Rows(rows[own])) for run, own in zip(sharper.runs, picked, strict=True)]
+    return dataclasses.replace(sharper, runs=tuple(runs))
+
+
 def test_regressions_are_averaged_with_replicates(release):
     """Value and half-width are the means of the measured ones and the centres'; other answers stay as they are."""
     with cheap_fits():
-        sharper = release.sharpened(6, seed=2)
+        sharper = near(release.sharpened(6, seed=2))
     for family in ("linear", "logistic"):
         own, found = (r.regress("f ~ e + d", family)["e"] for r in (release, sharper))
         F = sharper.centres_rows.codes[:, [5, 4, 3]].astype(float)
@@ -95,7 +103,7 @@ def test_regressions_are_averaged_with_replicates(release):
 def test_no_interval_becomes_longer_by_averaging(release):
     """Replicates that are far off their centres would lengthen the interval; a plain mean of the half-widths does."""
     with cheap_fits():
-        sharper = release.sharpened(6, seed=2)
+        sharper = near(release.sharpened(6, seed=2))
     wrong = []
     for seed, run in enumerate(sharper.runs):
         codes = run.rows.codes.copy()
