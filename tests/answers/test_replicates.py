@@ -69,7 +69,7 @@ def test_an_interval_for_a_function_says_that_it_is_approximate(release):
 
 
 def near(sharper):
-    """The same with rows of the replicates drawn from the release's own centres: that averaging pays hangs on no machine's floats."""
+    """Rows of the replicates drawn from the release's own centres: so that averaging pays on any machine."""
     rows = sharper.centres_rows.codes
     picked = [np.random.default_rng(seed).choice(len(rows), 20_000, replace=False) for seed in range(len(sharper.runs))]
     runs = [dataclasses.replace(run, rows=Rows(rows[own])) for run, own in zip(sharper.runs, picked, strict=True)]
