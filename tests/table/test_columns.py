@@ -15,7 +15,7 @@ from covey.table.dialects import Dialect
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
 from tests.table.examples import PEOPLE, cells, one
-from tests.table.test_workbook import workbook
+from tests.table.test_sources import workbook
 
 ZONE = timezone(timedelta(hours=-8))
 

@@ -17,7 +17,7 @@ from covey.table.drafting import assumptions, sniff, with_links_that_hold
 from covey.table.fields import Follows
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
-from tests.table.test_workbook import workbook
+from tests.table.test_sources import workbook
 
 ROWS = [["age", "city", "cost"], *[[str(i % 90), "Rom" if i % 2 else "Köln, am Rhein", f"{i},5"] for i in range(40)]]
 

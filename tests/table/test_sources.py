@@ -1,16 +1,20 @@
 import csv
+import datetime as dt
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from covey.errors import InputError, ParameterError
 from covey.table.codec import Codec
+from covey.table.columns import Words
+from covey.table.dialects import Dialect, Spelling
 from covey.table.frames import FrameForm
 from covey.table.schema import Field, Schema
-from covey.table.sources import read_table, write_rows
+from covey.table.sources import open_source, read_table, write_rows
 from tests.table.examples import SCHEMA, cells
 
 FRAMES = {
@@ -153,3 +157,148 @@ def test_a_single_column_with_missing_cells_has_as_many_lines_as_rows(tmp_path):
     assert read_table(tmp_path / "t.csv").rows == 3
     write_rows([{"a": pl.Series([1, 2])}], tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text().splitlines() == ['"a"', "1", "2"]
+
+
+def write_ipc(path, table, stream):
+    with (pa.ipc.new_stream if stream else pa.ipc.new_file)(path, table.schema) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_parquet_and_both_forms_of_arrow_are_read_alike(tmp_path, monkeypatch, stream):
+    table = pa.table({"age": [1, None, 3] * 4, "name": ["Eve"] * 12, "sex": ["f", "?", None] * 4})
+    pq.write_table(table, tmp_path / "t.parquet")
+    write_ipc(tmp_path / "t.arrow", table, stream)
+    monkeypatch.setattr("covey.table.columns.PART_ROWS", 5)
+    for name in ("t.parquet", "t.arrow"):
+        found = read_table(tmp_path / name, SCHEMA)
+        assert cells(found) == {"age": [1, None, 3] * 4, "sex": ["f", "?", None] * 4}
+        assert found.ignored == ("name",)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "xlsx", "frame"])
+def test_a_part_of_a_wide_table_has_fewer_rows(tmp_path, monkeypatch, kind):
+    """A part had as many rows of 5,000 columns as of five."""
+    table = pa.table({f"c{j}": [1] * 12 for j in range(6)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    write_ipc(tmp_path / "t.arrow", table, False)
+    if kind == "xlsx":
+        workbook(tmp_path / "t.xlsx", [table.column_names, *([1] * 6 for _ in range(12))])
+    monkeypatch.setattr("covey.table.columns.PART_CELLS", 24)
+    source = open_source(table if kind == "frame" else tmp_path / f"t.{kind}", dialect=Dialect(sheet="Data"))
+    assert [source.table(part).rows for part in source.parts()] == [4, 4, 4]
+
+
+def test_text_of_few_words_stays_a_list_of_words(tmp_path):
+    pq.write_table(pa.table({"age": [1, 2, 3], "sex": ["f", None, "f"]}), tmp_path / "t.parquet")
+    source = open_source(tmp_path / "t.parquet", SCHEMA)
+    [part] = source.parts()
+    column = source.table(part).columns["sex"]
+    assert isinstance(column, Words)
+    assert (column.words.to_list(), column.places.tolist()) == (["f"], [0, -1, 0])
+
+
+def test_row_groups_have_lists_of_words_of_their_own(tmp_path, monkeypatch):
+    words = ["f", "?", "m", "m", "m", "?", "f", "f", None, "m"]
+    pq.write_table(pa.table({"age": [1] * 10, "sex": words}), tmp_path / "t.parquet", row_group_size=4)
+    monkeypatch.setattr("covey.table.columns.PART_ROWS", 2)
+    source = open_source(tmp_path / "t.parquet", SCHEMA)
+    columns = [source.table(part).columns["sex"] for part in source.parts()]
+    found = [None if i < 0 else own.words[int(i)] for own in columns for i in own.places]
+    assert found == words
+    assert len(columns) == 5
+
+
+def test_places_outside_a_list_of_words_are_refused(tmp_path):
+    for places in ([0, 2], [-1, 0]):
+        sex = pa.DictionaryArray.from_arrays(pa.array(places, pa.int32()), pa.array(["f", "m"]), safe=False)
+        write_ipc(tmp_path / "t.arrow", pa.table({"age": [1, 2], "sex": sex}), False)
+        with pytest.raises(InputError, match="'sex' has cells that are not in its own list of words"):
+            read_table(tmp_path / "t.arrow", SCHEMA)
+
+
+def test_text_that_is_not_utf_8_is_refused(tmp_path):
+    bad = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
+    write_ipc(tmp_path / "t.arrow", pa.table({"age": [1], "sex": bad}), False)
+    with pytest.raises(InputError, match="'sex' holds text that is not UTF-8"):
+        read_table(tmp_path / "t.arrow", SCHEMA)
+
+
+FRAME = pl.DataFrame(
+    {
+        "whole": [1, 2, None],
+        "part": [1.5, None, 1e15],
+        "day": [dt.date(2024, 3, 19), None, dt.date(2020, 1, 1)],
+        "when": [dt.datetime(2024, 3, 19, 10, 15), None, dt.datetime(2020, 1, 1)],
+        "text": ["x", "1,5", "007"],
+        "flag": [True, False, None],
+    }
+)
+
+
+def workbook(path, rows, sheet="Data"):
+    import xlsxwriter
+
+    with xlsxwriter.Workbook(path) as book:
+        for name in ("Notes", sheet):
+            page = book.add_worksheet(name)
+            for i, row in enumerate(rows if name == sheet else [["see the next sheet"]]):
+                page.write_row(i, 0, row)
+    return path
+
+
+def test_cells_come_as_a_plain_export_would_write_them(tmp_path):
+    FRAME.write_excel(tmp_path / "t.xlsx")
+    table = read_table(tmp_path / "t.xlsx")
+    assert table.origin == "workbook"
+    assert cells(table) == {
+        "whole": ["1", "2", None],
+        "part": ["1.5", None, "1000000000000000"],
+        "day": ["2024-03-19 00:00:00", None, "2020-01-01 00:00:00"],
+        "when": ["2024-03-19 10:15:00", None, "2020-01-01 00:00:00"],
+        "text": ["x", "1,5", "007"],
+        "flag": ["true", "false", None],
+    }
+    schema = Schema(
+        (
+            Field("whole", "integer", 0, 9),
+            Field("day", "date", "2020-01-01", "2024-12-31"),
+            Field("flag", "boolean"),
+            Field("text", "string", enum=("007", "x")),
+        )
+    )
+    assert (Codec(schema).encode(tmp_path / "t.xlsx")[0] == Codec(schema).encode(FRAME)[0]).all()
+
+
+def test_a_sheet_is_named_and_rows_are_skipped(tmp_path):
+    path = workbook(
+        tmp_path / "t.xlsx", [["Patients", "", 2024], [], ["sex", "age", ""], ["f", 3, "note"], [], ["m", 4]]
+    )
+    table = read_table(path, SCHEMA, dialect=Dialect(sheet="Data", skip_rows=2))
+    assert cells(table) == {"age": ["3", None, "4"], "sex": ["f", None, "m"]}
+    with pytest.raises(InputError, match=r"no sheet 'Dat'. It has 'Notes', 'Data'"):
+        read_table(path, SCHEMA, dialect=Dialect(sheet="Dat"))
+    with pytest.raises(InputError, match="no header in row 21"):
+        read_table(path, SCHEMA, dialect=Dialect(sheet="Data", skip_rows=20))
+    with pytest.raises(InputError, match="no column 'age'"):
+        read_table(path, SCHEMA)
+
+
+def test_dates_that_are_text_in_a_sheet_have_a_format_and_numbers_have_none(tmp_path):
+    path = workbook(tmp_path / "t.xlsx", [["d", "x"], ["19.03.2024", 1234.5], ["2024-03-19", "1.234,5"]])
+    fields = (
+        Field("d", "date", "2024-01-01", "2024-12-31", bins=366, spelling=Spelling(date_format="%d.%m.%Y")),
+        Field("x", "number", 0, 5000, decimals=1, spelling=Spelling(",", ".")),
+    )
+    found, _ = Codec(Schema(fields, dialect=Dialect(sheet="Data"))).encode(path, "cells")
+    assert found[:, 0].tolist() == [19801, 19801]
+    assert found[0, 1] == 12345
+    assert found[1, 1] < 0
+
+
+def test_a_workbook_that_unfolds_beyond_the_limit_is_refused_before_it_does(tmp_path, monkeypatch):
+    path = workbook(tmp_path / "t.xlsx", [["age", "sex"], *[[1, "f"]] * 5000])
+    monkeypatch.setattr("covey.table.columns.EXPANSION", 2)
+    monkeypatch.setattr("fastexcel.read_excel", lambda *_: pytest.fail("it was unfolded"))
+    with pytest.raises(InputError, match="size_limit"):
+        open_source(path, SCHEMA, size_limit=1000)
