@@ -19,6 +19,7 @@ from tests.commands import run
 from tests.methods.test_proposals import WORDS
 from tests.methods.test_proposals import related as with_relations
 
+pytestmark = pytest.mark.usefixtures("few_steps")
 ROOT = Path(__file__).parents[1]
 COMMANDS = [name for name in main.commands if name != "ledger"] + [
     f"ledger {name}" for name in main.commands["ledger"].commands
@@ -281,7 +282,7 @@ def test_a_plan_says_how_many_triples_would_be_looked_for(related):
     assert (refused.exit_code, "no field 'c9'" in refused.stderr) == (2, True)
 
 
-@pytest.mark.usefixtures("few_steps", "related")
+@pytest.mark.usefixtures("related")
 def test_a_release_takes_triples_and_an_earlier_release():
     made = "release table.csv --schema schema.json --seed 1 --epsilon 9"
     assert run(f"{made} --target c4 --triples 1 --out first").exit_code == 0
@@ -333,7 +334,6 @@ def test_check_counts_the_rows_that_break_a_rule(sums):
     assert [one["rows"] for one in facts["broken_rules"]] == [3, zero]
 
 
-@pytest.mark.usefixtures("few_steps")
 def test_a_release_says_how_many_rows_were_altered(sums):
     home, _ = sums
     made = ("release", home / "table.csv", "--schema", home / "schema.json", "--epsilon", "2", "--seed", "1")
@@ -375,7 +375,6 @@ def test_the_demo_takes_patients_the_whole_way_and_ends_with_a_report(tmp_path, 
         demonstrate(tmp_path / "few", 9, force=False)
 
 
-@pytest.mark.usefixtures("few_steps")
 def test_relations_are_shown_to_the_owner_added_one_by_one_and_told_nowhere_else(desk):
     with_relations(1000).write_csv("t.csv")
     drafted = run("init t.csv -o t.json").stdout

@@ -12,7 +12,7 @@ import covey
 from covey.html import Html, breakable, card, meter, shorten, tag, text
 from covey.table.schema import Field, Schema
 
-pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
+pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]
 
 
 class Reader(HTMLParser):

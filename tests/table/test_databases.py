@@ -345,7 +345,7 @@ def test_a_long_table_is_read_in_bounded_memory(postgresql):
 
 
 @pytest.fixture
-def desk(postgresql, tmp_path, monkeypatch):
+def desk(postgresql, tmp_path, monkeypatch, few_steps):
     """A table in a server and in a file, a confirmed schema and a ledger."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.sqlite"))

@@ -15,6 +15,7 @@ from covey.errors import InputError
 from covey.table.fields import Constant, Field
 from covey.table.frames import FrameForm, Type, remember
 
+pytestmark = pytest.mark.usefixtures("few_steps")
 SCHEMA = Schema(
     (
         Field("when", "datetime", dt.datetime(2020, 1, 1), dt.datetime(2029, 12, 31)),
