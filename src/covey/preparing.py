@@ -380,7 +380,7 @@ def plan(  # what is described, how many there are, and what is promised
     words = [
         found.sentence,
         f"  {'persons' if unit == ALL_ROWS else 'rows':9} {n:,}",
-        f"  columns   {len(sizes)}, of {sum(sizes):,} categories or bins in all",
+        f"  columns   {len(sizes)} to measure, with {sum(sizes):,} categories or bins in all",
         f"  guarantee ε = {found.epsilon:g}, δ = {shown(delta)}, {neighbours}",
         f"  time      about {found.seconds:.0f} s",
         f"  memory    about {found.memory_gib:.2g} GiB",

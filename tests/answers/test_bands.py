@@ -104,7 +104,7 @@ def test_the_report_of_numbers_has_a_band_for_every_bar(few_steps):
     assert (high - low).max() < 0.2
     listed = table_named(page, "The 5 strongest associations that were measured")
     assert any("age" in pair and "old" in pair for pair, *_ in listed)
-    assert "are measured" in page.text
+    assert "Measured: " in page.text
     # Each pair that is not lost leads to its table; numbers have quantiles in their own units.
     table_named(page, "age × old: proportion of synthetic rows, and the 95% band of the confidential proportion")
     assert sum(element["attrs"].get("href") == f"#{pair_key((3, 0))}" for element in page.elements) == 2  # map and list

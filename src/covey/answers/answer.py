@@ -65,7 +65,7 @@ class Answer:
         if self.refused:
             return f"{self.question}: no answer, because {self.note}"
         value, low, high = (shown(number, self.se) for number in (self.value, self.low, self.high))
-        interval = f"{self.confidence:.0%} interval {low} to {high} ({self.about}; {self.method})"
+        interval = f"{self.confidence:.0%} interval {low} to {high} (about the {self.about}; {self.method})"
         return f"{self.question} = {value}, {interval}" + (f"\nnote: {self.note}" if self.note else "")
 
     def as_dict(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class AnswerTable(Sequence[Answer]):
     @property
     def _opening(self) -> str:
         a = next((a for a in self if not a.refused), self.answers[0])
-        return f"{a.confidence:.0%} intervals ({a.about}; {a.method})"
+        return f"{a.confidence:.0%} intervals (about the {a.about}; {a.method})"
 
     def _repr_html_(self) -> str:
         """For notebooks: a row for each answer, all intervals drawn on one scale."""

@@ -314,7 +314,8 @@ class Estimate:
     fourth: Floats
     below: Floats
     above: Floats
-    opened: str = field(default="; wider where bins are cut", kw_only=True)  # what is said of bounds that leave it open
+    # What is said of bounds that leave it open.
+    opened: str = field(default="; wider because values were measured in bins", kw_only=True)
     rms: Floats | None = None  # of replicates' errors, where the value is an average with the centres' own; else NaN
     replicates: int = 0
 
