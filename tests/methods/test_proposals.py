@@ -152,3 +152,22 @@ def test_columns_of_many_required_categories_alone_are_looked_at_too():
     assert [one.words for one in proposed(frame, schema)] == ["again equals code"]
     released = covey.PrivateSynthesizer(20.0, 1e-6, schema=replace(schema, relations="learn"), seed=1).fit(frame)
     assert released.sample(100).height == 100
+
+
+def test_what_is_counted_is_what_the_schema_would_compute():
+    g = np.random.default_rng(0)
+    born = np.datetime64("1930-01-01") + g.integers(0, 33_000, 4000)
+    code = g.choice(["A1", "A2", "B1", "B2"], 4000)
+    years = 54.5 - born.astype(int) / 365.25
+    letter = np.array([word[0] for word in code])
+    letter[:7] = np.where(letter[:7] == "A", "B", "A")
+    found = {"born": born, "age": np.floor(years).astype(int), "code": code, "letter": letter}
+    frame = pl.DataFrame(found | {"birth year": born.astype("datetime64[Y]").astype(int) + 1970})
+    schema = confirmed(frame)
+    told = {one.words: one for one in propose(frame, schema)}
+    # Ages by a formula that is half a year off would be near, and wrong in half of the rows.
+    assert set(told) == {"birth year is the year of born", "letter is the first character of code"}
+    assert told["letter is the first character of code"].broken == 7
+    for one in told.values():
+        problems = one.added_to(schema).validate(frame)
+        assert bool(problems) == bool(one.broken)

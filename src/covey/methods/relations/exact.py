@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from covey.core.arrays import Array
+from covey.core.arrays import Array, Integers
 from covey.core.relations.columns import Column, cells_of
 from covey.core.relations.formulas import HALF, Broken, Candidate, proposals
 from covey.core.relations.literals import THRESHOLD, Function, State, tabled
@@ -28,7 +28,9 @@ from covey.methods.relations.search import (
     with_holes,
 )
 from covey.methods.relations.used import MISSING, applied, columns_of
-from covey.table.codec import Codec
+from covey.table.attributes import MISSING as CELL_MISSING
+from covey.table.attributes import Grid
+from covey.table.codec import Codec, expected_cells
 from covey.table.columns import Table, Words
 from covey.table.fields import Field
 from covey.table.rules import Forbid, Rule
@@ -88,7 +90,8 @@ def exact_proposals(schema: Schema, table: Table) -> tuple[Proposal, ...]:
     if not 2 <= len(fields) <= MOST_COLUMNS:
         return ()
     codec = Codec(Schema(fields, schema.missing_values, dialect=schema.dialect))
-    codes, _ = codec.encode(_sample(table), "numbers")
+    sample = _sample(table)
+    (codes, _), (exact, _) = (codec.encode(sample, coding) for coding in ("numbers", "cells"))
     n, columns, generator = len(codes), columns_of(codec), np.random.default_rng(0)
     cells = cells_of(columns)
     kernel = PairTables(cells.sizes)
@@ -107,7 +110,7 @@ def exact_proposals(schema: Schema, table: Table) -> tuple[Proposal, ...]:
         chance >= np.maximum(np.where(orders, ORDER_BY_CHANCE, LEAST_BY_CHANCE) * n, FEWEST)
     )
     # A threshold, and a function that labels do not give away, would be read off the rows: nobody knew it before.
-    given = [bool(f.map) and min(f.map) >= 0 for f in of.functions]
+    given = [bool(f.map) for f in of.functions]
     left[: len(of)] &= np.concatenate([of.pairs[:, 0] != THRESHOLD, np.array(given, dtype=bool)])
     first = ~orders & (np.arange(len(whats)) >= pairs)  # what computes a column comes first
     handicaps = np.concatenate([np.zeros(len(of)), [c.handicap for c in formulas]])
@@ -123,9 +126,11 @@ def exact_proposals(schema: Schema, table: Table) -> tuple[Proposal, ...]:
         proposal = _proposal(schema, codec, Findings(columns, of, ()), one)
         if proposal is None or not _fits(state, accepted, what):
             continue
-        _learn(state, what)
-        accepted.append(one)
-        found.append(replace(proposal, broken=int(broken[i]), rows=n))
+        breaking = _breaking(proposal, codec, exact)
+        if breaking <= MOST_BROKEN * n:
+            _learn(state, what)
+            accepted.append(one)
+            found.append(replace(proposal, broken=breaking, rows=n))
     return tuple(proposal for proposal in found if proposal.is_news(schema))
 
 
@@ -201,15 +206,28 @@ def _proposal(schema: Schema, codec: Codec, findings: Findings, one: Accepted) -
     """What a relation would add to the schema, in words that leave out nothing of it; None where it cannot be added."""
     try:
         after = applied(codec, findings, [one])
+        computed = [now for now, before in zip(after.fields, codec.schema.fields, strict=True) if now != before]
+        own = [
+            replace(now, confirmed=was.confirmed, warning=was.warning) for now in computed for was in [schema[now.name]]
+        ]
+        words = _words(after.rules) if after.rules else after.found[0].words
+        found = Proposal(words, 0, 0, after.rules, own[0] if own else None)
+        found.added_to(schema)
     except ParameterError:
         return None
-    words = after.found[0].words if after.found else ""
-    computed = [now for now, before in zip(after.fields, codec.schema.fields, strict=True) if now != before]
-    if after.rules:
-        words = _words(after.rules)
-    marks = {} if not computed else {word: getattr(schema[computed[0].name], word) for word in ("confirmed", "warning")}
-    field = replace(computed[0], **marks) if computed else None
-    return Proposal(words, 0, 0, after.rules, field)
+    return found
+
+
+def _breaking(proposal: Proposal, codec: Codec, table: Integers) -> int:
+    """How many rows break it as the schema would have it: computed to the last digit, and without a value where it should be."""
+    cells = codec.book.complete(table.T)
+    field = proposal.field
+    masks = [codec.book.broken(rule, cells) for rule in proposal.rules]
+    if field is not None and field.derived is not None:
+        own, attribute = cells[field.name], codec.attributes[field.name]
+        own = np.where(attribute.has_value(own), own, CELL_MISSING) if isinstance(attribute, Grid) else own
+        masks += [expected_cells(field.name, field.derived, codec.attributes, cells) != own]
+    return int(np.logical_or.reduce(masks).sum())
 
 
 def _words(rules: Sequence[Rule]) -> str:
