@@ -770,20 +770,16 @@ def test_bad_input_24_tiny_epsilon_runs(desk, kind, delta):
     assert desk.spent() == 1e-9  # the ledger's smallest step, rounded up
 
 
-def test_bad_input_25_large_epsilon_must_be_confirmed(desk):
-    assert desk.release(epsilon="10", out="ten").exit_code == 0
-    assert "note" not in json.loads((desk.folder / "ten" / "certificate.json").read_text(encoding="utf-8"))
+def test_bad_input_25_large_epsilon_must_be_confirmed_and_is_on_the_certificate(desk):
     result = desk.release(epsilon="10.001", table="absent.csv")
-    desk.refused(result, 2, "10", "--confirm-large-epsilon", charged=10)
-
-
-def test_bad_input_25_a_confirmed_large_epsilon_is_on_the_certificate(desk):
-    assert desk.release("--confirm-large-epsilon", epsilon="11").exit_code == 0
-    out = desk.folder / "out"
-    assert "larger than 10" in json.loads((out / "certificate.json").read_text(encoding="utf-8"))["note"]
-    assert "larger than 10" in (out / "README.md").read_text(encoding="utf-8")
-    desk.ok("verify", "out")
-    assert desk.spent() == 11
+    desk.refused(result, 2, "10", "--confirm-large-epsilon")
+    for epsilon, option, large in (("10", (), False), ("10.001", ("--confirm-large-epsilon",), True)):
+        desk.ok("ledger", "open", epsilon, "--budget", "11")
+        assert desk.release("--force", *option, epsilon=epsilon, dataset=epsilon).exit_code == 0
+        said = json.loads((desk.folder / "out" / "certificate.json").read_text(encoding="utf-8")).get("note", "")
+        for words in (said, (desk.folder / "out" / "README.md").read_text(encoding="utf-8")):
+            assert ("larger than 10" in words) == large
+        desk.ok("verify", "out")
 
 
 @pytest.mark.parametrize("delta", ["0.0167", "0.5", repr(1 / 50)])
@@ -879,10 +875,7 @@ def test_bad_input_32_a_seeded_run_is_stamped_and_not_charged(desk):
     assert json.loads(desk.ok("verify", "out", "--json").stdout)["privacy"]["private"] is False
     assert desk.ledger.read_bytes() == before
     assert desk.spent() == 0
-
-
-def test_bad_input_32_a_seeded_run_makes_no_ledger(desk):
-    assert desk.seeded("--ledger", "new.sqlite").exit_code == 0
+    assert desk.seeded("--ledger", "new.sqlite", "--force").exit_code == 0
     assert not (desk.folder / "new.sqlite").exists()
 
 
