@@ -298,7 +298,6 @@ UNREADABLE = {
     "01 absent folder": ("no/such/folder.csv", None, "no/such/folder.csv"),
     "01 a folder": ("books", None, "books"),
     "01 a name too long for the system": ("a" * 300 + ".csv", None),
-    "01 broken gzip": ("broken.csv.gz", b"\x1f\x8b broken", "broken.csv.gz"),
     "01 broken parquet": ("broken.parquet", b"\x1f\x8b broken", "broken.parquet"),
     "01 broken arrow": ("broken.arrow", b"no table", "broken.arrow is not a file that can be read as a table"),
     "02 empty": ("table.csv", b""),
