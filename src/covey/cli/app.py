@@ -21,7 +21,7 @@ from covey.errors import MissingExtraError
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @options("ledger", "json")
 def serve(port: int, out: Path, upload_limit: int, no_browser: bool, ledger: Path | None, as_json: bool) -> None:
-    """Open the local app in a browser: the same work without a command line. Only this machine can reach it."""
+    """Open the local app in a browser. It does the same work without a command line. Only this machine can reach it."""
     try:
         from covey.web.app import serve as run
     except ModuleNotFoundError as error:
@@ -40,7 +40,7 @@ def serve(port: int, out: Path, upload_limit: int, no_browser: bool, ledger: Pat
 @click.option("--table", type=Path, help="Only write an example table with names, numbers, dates and missing values.")
 @options("force", "json")
 def demo(out: Path, rows: int, table: Path | None, force: bool, as_json: bool) -> None:
-    """Take a table of fictitious patients the whole way: draft, release, verify, evaluate."""
+    """Run all steps on a table of fictitious patients. They are draft, release, verify, evaluate."""
     from covey.demo import demonstrate, write_example
 
     said: list[str] = []

@@ -92,7 +92,7 @@ def evaluate(
 def sample(  # click passes each option by its name
     folder: Path, m: int, conditions: tuple[str, ...], out: Path, seed: int | None, force: bool, as_json: bool
 ) -> None:
-    """Draw more rows from a private bundle, also rows that meet conditions. Costs no privacy and needs no real data."""
+    """Draw more rows from a private bundle. They may be made to meet conditions. Costs no privacy and needs no real data."""
     from covey.answers.asking import conditions as read
     from covey.answers.columns import Columns
     from covey.answers.load import load
@@ -168,9 +168,10 @@ def cite(folder: Path, as_json: bool) -> None:
 def ask(  # click passes each option by its name
     folder: Path, question: tuple[str, ...], confidence: Fraction, about: str, replicates: int | None, as_json: bool
 ) -> None:
-    """Ask a private bundle a QUESTION: a proportion, count, mean, percentile, difference, correlation, regression, or relations.
+    """Answer a QUESTION from a private bundle.
 
-    The answer comes with an interval that includes the noise. It costs no privacy and needs no real data. If no interval would
+    It asks for a proportion, count, mean, percentile, difference, correlation, regression, or relations. The answer comes with an
+    interval that includes the noise. It costs no privacy and needs no real data. If no interval would
     be honest, covey says why and shows the nearest question that works.
     """
     from covey.answers.asking import ask as answer
@@ -191,7 +192,7 @@ def ask(  # click passes each option by its name
 @click.option("-o", "--out", "out", type=Path, required=True, help="Folder to write the tables to.")
 @options("json")
 def tables(folder: Path, out: Path, as_json: bool) -> None:
-    """Write the noisy counts of a private bundle as CSV: columns, pairs and chosen triples, each with its standard deviation."""
+    """Write the noisy counts of a private bundle as CSV. Columns, pairs and chosen triples have their standard deviations."""
     from covey.answers.load import load
     from covey.answers.tables import write_tables
     from covey.release.places import is_bundle

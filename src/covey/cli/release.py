@@ -39,6 +39,7 @@ def plan(  # click passes each option by its name
     **said: Any,
 ) -> None:
     """Predict accuracy, time and memory from public sizes alone. Opens no data."""
+    from covey.privacy.budget import shown
     from covey.workflow import Description, not_taken
     from covey.workflow import plan as predicted
 
@@ -69,7 +70,7 @@ def plan(  # click passes each option by its name
     unit: Any = said["rows_per_person"] if persons is None else "all"
     found = predicted(described, n, epsilon, delta, target_error, unit, said["neighbours"])
     table = f"TABLE --schema {schema_path}" if described.schema is not None else str(schema_path)
-    budget = f"--epsilon {found.prediction.epsilon:g}{f' --delta {float(delta):g}' if delta else ''}"
+    budget = f"--epsilon {found.prediction.epsilon:g}{f' --delta {shown(delta)}' if delta else ''}"
     after = f"Next: covey release {table} {budget} --dataset NAME --out release"
     say(as_json, found.facts, "\n".join([*found.words, after]))
 
@@ -124,7 +125,7 @@ def plan(  # click passes each option by its name
 @click.option("--purpose", default="", help="Its purpose, on the same page.")
 @options("ledger", *BUNDLE)
 def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **said: Any) -> None:
-    """Make a differentially private bundle from TABLE, and charge the ledger for it.
+    """Make a differentially private bundle from TABLE. The ledger is charged for it.
 
     TABLE may be a package file, which describes persons with events and says in which files they lie; it takes no --schema.
     """

@@ -194,7 +194,7 @@ def relations(source: Any, add: tuple[str, ...], schema: Path | None, dialect: A
 @click.option("--all", "everything", is_flag=True, help="Confirm every field that carries no warning.")
 @options("json")
 def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_json: bool) -> None:
-    """Confirm fields of SCHEMA: everything it says about them may become public."""
+    """Confirm fields of SCHEMA as public. Everything that it says about them will be released."""
     from covey.workflow import Description
 
     if not everything and not fields:
