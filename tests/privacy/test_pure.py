@@ -192,6 +192,7 @@ WRONG = {
     "a log": logs,
     "a file": writes_a_file,
     "a file of numpy": np.save,
+    "a ufunc of a Python function": np.frompyfunc(SEEN.append, 1, 1),
     "random numbers": draws,
     "an import": imports,
     "a function that it calls": calls_another,

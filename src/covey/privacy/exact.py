@@ -126,6 +126,8 @@ def _name(found: Any) -> None:
         return
     home = found.__name__ if isinstance(found, ModuleType) else str(getattr(found, "__module__", None))
     known = home.split(".")[0] in LIBRARIES and getattr(found, "__name__", None) not in EFFECTS
+    if isinstance(found, np.ufunc):  # numpy's own; one that is made of a Python function is none
+        known = getattr(np, found.__name__, None) is found
     if isinstance(found, BuiltinFunctionType):  # list.append of some list is one, too
         known = known and isinstance(found.__self__, ModuleType | type(None))
     if known or (isinstance(found, ModuleType) and home.startswith("covey.")):
