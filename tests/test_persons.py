@@ -142,7 +142,9 @@ def test_plan_takes_persons_or_rows_of_a_person(desk):
     assert plan("--persons 5000") == plan("--rows 5000")  # the price of one row each
     assert plan("--rows 5000 --rows-per-person 5")["predicted_error"] > 2 * plan("--rows 5000")["predicted_error"]
     with_column = run("plan schema.json --person mrn --persons 5000 --epsilon 1")
-    assert "persons 5,000 columns 3, of 10 categories" in " ".join(with_column.stdout.split())
+    assert "persons 5,000 columns 3 to measure, with 10 categories or bins in all" in " ".join(
+        with_column.stdout.split()
+    )
     for wrong in ("", "--rows 5 --persons 5", "--persons 5 --rows-per-person 2", "--rows 5 --person mrn"):
         result = run(f"plan public.json --epsilon 1 {wrong}")
         assert result.exit_code == 2, wrong
