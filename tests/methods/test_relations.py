@@ -1,6 +1,8 @@
 """Relations found with noise: what is there is found and kept, what is not is not imposed, and all of it is paid for."""
 
 import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +20,7 @@ from covey.methods.relations.used import columns_of
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import WHOLE, Gate
 from covey.table.codec import Codec
+from covey.table.databases import Database
 from covey.table.schema import Field
 
 MOST = {"amount": 1000, "fee": 200, "total": 1200, "clock": 2400, "hour": 24}
@@ -142,6 +145,22 @@ def test_persons_files_and_frames_find_the_same_way(tmp_path):
     assert file.schema == memory.schema
     prepared = file.prepare(frame)
     assert file.fit(prepared).schema.found
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_databases_and_files_larger_than_memory_find_the_same(tmp_path, monkeypatch):
+    frame = table(4000, 5)
+    frame.write_csv(tmp_path / "t.csv")
+    columns = ", ".join(f'"{name}" {"TEXT" if kind == pl.String else "INTEGER"}' for name, kind in frame.schema.items())
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection, connection:
+        connection.execute(f"CREATE TABLE t ({columns})")
+        connection.executemany(f"INSERT INTO t VALUES ({','.join('?' * frame.width)})", frame.rows())
+    places = [frame, tmp_path / "t.csv", Database(str(tmp_path / "t.db"), table="t")]
+    kept = [covey.PrivateSynthesizer(8.0, 1e-6, schema=SCHEMA, seed=1).fit(place).schema.found for place in places]
+    monkeypatch.setattr("covey.reading.KEEP_BYTES", 0)  # no record is kept: every count is another reading
+    read = [covey.PrivateSynthesizer(8.0, 1e-6, schema=SCHEMA, seed=1).fit(place).schema.found for place in places]
+    assert kept[0]
+    assert [*kept, *read] == [kept[0]] * 6
 
 
 def test_a_sum_of_three_may_have_short_parts():
