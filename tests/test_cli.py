@@ -163,6 +163,26 @@ def test_check_counts_what_does_not_fit_and_charges_nothing(desk):
     assert "A schema is named with --schema." in run("check visits.csv schema.json").output
 
 
+@pytest.mark.parametrize(
+    ("said", "again"),
+    [
+        ("--rows 400", ""),
+        ("--persons 40 --person name", " --person name"),
+        ("--persons 40", " --person COLUMN"),
+        ("--rows 400 --rows-per-person 3 --delta 1e-9", " --rows-per-person 3"),
+        ("--rows 400 --neighbours add-or-remove-one", " --neighbours add-or-remove-one"),
+    ],
+)
+def test_the_command_after_a_plan_protects_whom_the_plan_was_for(desk, said, again):
+    """A release without these words would protect single rows, replaced."""
+    last = run(f"plan schema.json {said} --epsilon 1").stdout.splitlines()[-1]
+    budget = " --delta 1e-9" if "--delta" in said else ""
+    assert (
+        last
+        == f"Next: covey release TABLE --schema schema.json --epsilon 1{budget}{again} --dataset NAME --out release"
+    )
+
+
 def test_learning_texts_needs_delta_and_a_plan_says_what_is_lost(desk):
     """tests/test_messy.py releases such tables; here is what comes before the charge."""
     refused = run("release visits.csv --learn --epsilon 1 --dataset visits --out out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,14 @@ def plan(  # click passes each option by its name
     found = predicted(described, n, epsilon, delta, target_error, unit, said["neighbours"])
     table = f"TABLE --schema {schema_path}" if described.schema is not None else str(schema_path)
     budget = f"--epsilon {found.prediction.epsilon:g}{f' --delta {shown(delta)}' if delta else ''}"
-    after = f"Next: covey release {table} {budget} --dataset NAME --out release"
+    # Whom the promise protects is said again: without it the same command would protect single rows.
+    given = {"person": said["person"], "rows-per-person": said["rows_per_person"], "neighbours": said["neighbours"]}
+    if persons is not None and described.schema is not None and said["person"] is None:
+        given["person"] = "COLUMN"
+    same = [
+        f" --{name} {shlex.quote(str(value))}" for name, value in given.items() if value not in (None, 1, "replace-one")
+    ]
+    after = f"Next: covey release {table} {budget}{''.join(same)} --dataset NAME --out release"
     say(as_json, found.facts, "\n".join([*found.words, after]))
 
 
