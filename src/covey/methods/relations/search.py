@@ -317,7 +317,8 @@ class Search:
         formula, target = candidate.formula, candidate.target
         loose = candidate.loose
         limit = min(2 * sd + 0.002 * self.n, NOISY * self.n)
-        if v > min(self.chance[i] / (2 if suggested else 3), formula.soft * self.n):
+        # What is measured by its difference loses nothing, so that noise alone should not rule it out.
+        if v > min(self.chance[i] / (2 if suggested else 3), formula.soft * self.n + 1.5 * sd):
             return False
         if formula.name in ("order", "close") and not self._tight(candidate):
             often = self.chance[i] >= ORDER_BY_CHANCE * self.n
