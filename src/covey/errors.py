@@ -126,7 +126,7 @@ def nearest(name: str, known: Sequence[str], what: str) -> str:
 
 def _near(name: str, known: Sequence[str], most: int) -> list[str]:
     folded = {other.casefold(): other for other in reversed(known)}
-    return [folded[match] for match in get_close_matches(name.casefold(), folded, n=most)]
+    return [folded[match] for match in get_close_matches(str(name).casefold(), folded, n=most)]
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 import covey
 from audits.gates import a_budget, a_gate
+from audits.mechanisms import again
 from covey.answers.replicates import Mechanism
 from covey.answers.tables import write_tables
 from covey.core.fit.centres import deviations, varying_triples
@@ -177,8 +178,7 @@ def test_a_choice_has_the_chances_that_its_proof_gives_it():
     gate = a_gate("choosing", amount=1)
     first = 0
     for _ in range(1000):
-        gate.book.clear()
-        first += gate.choose("choosing", Exact(np.array([0, 3])), 2, 1, Moves(score=1)) == (0,)
+        first += again(gate).choose("choosing", Exact(np.array([0, 3])), 2, 1, Moves(score=1)) == (0,)
 
     def chance(scale):
         return np.exp(-3 / scale) / (1 + np.exp(-1 / scale))

@@ -90,7 +90,9 @@ class ArrowFile:
         with parquet.ParquetFile(self.path, read_dictionary=words) as file:
             # Who reads some row groups is one of several that do.
             alone = self._groups is None
-            yield from file.iter_batches(rows, row_groups=self._groups, columns=wanted, use_threads=alone)
+            groups = range(file.num_row_groups) if self._groups is None else self._groups
+            if len(groups):  # old versions of the library stumble over none
+                yield from file.iter_batches(rows, row_groups=groups, columns=wanted, use_threads=alone)
 
     def _ipc(self, wanted: list[str] | None) -> Iterator[Any]:
         ipc = optional("pyarrow.ipc")
