@@ -20,8 +20,9 @@ from fuzz.cases import (
 KINDS = ("table", "table", "table", "table", "drafted", "learned", "person", "package", "package", "alone")
 OPTIONS = (
     *("delta", "pure", "triples", "target", "important", "prior", "rows", "rows-per-person", "parquet", "learn"),
-    *("person", "large", "misfits"),
+    *("person", "large", "misfits", "learn-relations"),
 )
+RELATED = 1 << 40  # beyond all seeds: a stream of its own, so that the others draw what they drew before
 TIES = ("after", "difference_from", "derived", "levels", "constant", "special", "bins", "other", "ordered", "learn")
 LINKS = ("order", "numbered", "positions", "gaps", "rules across")
 
@@ -54,6 +55,10 @@ def draw_case(seed: int) -> Case:
     learned = any(entry.get("covey", {}).get("learn") for entry in fields)
     if kind == "learned" and not learned:
         words += ["--learn"]
+    if kind in ("table", "person") and not learned and Chance(seed + RELATED).once_in(5):
+        # With so few rows relations are looked for at a budget that nobody should spend.
+        words = ["--learn-relations", "--confirm-large-epsilon", *words]
+        words[words.index("--epsilon") + 1] = "60"
     drawn = kind in ("table", "person") or learned
     case = Case(seed, kind, {"table.csv": table}, document if drawn else None, words)
     if drawn:

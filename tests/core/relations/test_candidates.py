@@ -227,3 +227,14 @@ def test_nothing_is_said_to_lie_between_two_copies():
     assert not state.allowed()[len(of) :][between].any()
     usual = tuple(replace(c, usual=0.9) for c in COLUMNS)
     assert not any(c.formula.name == "days" for c in proposals(usual))
+
+
+def test_of_columns_whose_words_are_not_known_nothing_is_said_but_that_they_are_missing():
+    """A date in wide bins, or a time: cells without labels, which no rule could name. Releases failed after their charge."""
+    columns = (*COLUMNS, Column("binned", "label", 6, 5), Column("bare", "label", 6))
+    cells = cells_of(columns)
+    of = tabled(columns, cells, [np.full(size, 1 / size) for size in cells.sizes])
+    first = len(COLUMNS)
+    assert [(x.column, x.first) for x in of.literals if x.column >= first] == [(first, 5)]
+    assert not any(f.source >= first or f.target >= first for f in of.functions)
+    assert Analogies(columns, of, proposals(columns)).of(0) is not None

@@ -143,7 +143,8 @@ def _single(j: int, column: Column, edges: Integers) -> Iterator[Literal]:
     for cell, code in enumerate(codes):
         word = not column.first <= code < column.first + column.steps
         named = code == column.missing if column.kind == "label" else word or code in ends
-        if edges[cell + 1] - code == 1 and (count <= MOST_VALUES or named):
+        known = column.kind != "label" or column.labels  # of bins nobody can say what a cell is
+        if edges[cell + 1] - code == 1 and (named or (known and count <= MOST_VALUES)):
             yield Literal(j, cell, cell)
 
 
@@ -166,7 +167,7 @@ def _functions(columns: Sequence[Column], cells: Cells) -> Iterator[Function]:
         for a, source in enumerate(columns):
             if a == b:
                 continue
-            if target.kind == source.kind == "label" and cells.sizes[a] == source.size:
+            if source.kind == "label" and source.labels and cells.sizes[a] == source.size:
                 if a < b and set(source.labels) == set(target.labels):
                     yield Function(b, a, _by_label(source, target, 0))
                 for letters in LETTERS:
@@ -174,7 +175,8 @@ def _functions(columns: Sequence[Column], cells: Cells) -> Iterator[Function]:
                     longer = max(map(len, source.labels)) > letters
                     if longer and 2 * sum(x >= 0 for x in found) > len(found) and len(set(found) - {-1}) > 1:
                         yield Function(b, a, found, letters)
-            if 2 <= cells.sizes[a] <= MOST_SOURCES and (source.kind != "label" or cells.sizes[a] == source.size):
+            known = source.kind != "label" or (source.labels and cells.sizes[a] == source.size)
+            if 2 <= cells.sizes[a] <= MOST_SOURCES and known:
                 yield Function(b, a)
 
 
