@@ -118,16 +118,15 @@ def test_both_promises_are_kept_to_the_charge(delta):
     assert {line.law for line in gate.book} == {"gumbel", "gaussian" if delta else "laplace"}
 
 
+def search_of(frame):
+    codec, streams = Codec(replace(SCHEMA, relations="")), Streams.from_seed(1)
+    gate = Gate(make_budget(40.0, 1e-6), {RELATIONS: WHOLE}, streams)
+    codes, _ = codec.encode(frame, "numbers")
+    return Search(ArrayRows(codes), columns_of(codec), gate, streams.postprocessing("chance"))
+
+
 def test_chance_is_computed_from_noisy_shares_and_candidates_from_limits():
-    codec = Codec(replace(SCHEMA, relations=""))
-    columns = columns_of(codec)
-    streams = Streams.from_seed(1)
-    searches = []
-    for seed in (1, 2):
-        gate = Gate(make_budget(40.0, 1e-6), {RELATIONS: WHOLE}, streams)
-        codes, _ = codec.encode(table(6000, seed, related=seed == 1), "numbers")
-        searches.append(Search(ArrayRows(codes), columns, gate, streams.postprocessing("chance")))
-    one, two = searches
+    one, two = searches = [search_of(table(6000, seed, related=seed == 1)) for seed in (1, 2)]
     assert one.candidates == two.candidates
     # The two tables have like columns: chance is the same in both, though one has relations and the other has none.
     formulas = [search.chance[len(search.of) :] for search in searches]
@@ -161,6 +160,14 @@ def test_databases_and_files_larger_than_memory_find_the_same(tmp_path, monkeypa
     read = [covey.PrivateSynthesizer(8.0, 1e-6, schema=SCHEMA, seed=1).fit(place).schema.found for place in places]
     assert kept[0]
     assert [*kept, *read] == [kept[0]] * 6
+
+
+def test_no_table_of_a_function_is_paid_for_with_what_is_not_left():
+    search = search_of(table(6000, 1))
+    (i,) = (i for i, f in enumerate(search.of.functions) if not f.map and (f.target, f.source) == (1, 0))
+    search.left = search.plan.confirm  # for its count
+    assert not search._judge(len(search.of.pairs) + i)
+    assert search.left == 0
 
 
 def test_a_sum_of_three_may_have_short_parts():

@@ -113,11 +113,15 @@ def test_cells_part_all_codes_and_some_codes_of_cells_lie_in_them(n):
     assert all(edges[0] == 0 and edges[-1] == c.size for edges, c in zip(cells.edges, COLUMNS, strict=True))
 
 
+def open_state(columns=COLUMNS):
+    """All candidates, of which nothing is known yet."""
+    cells, formulas = cells_of(columns), proposals(columns)
+    of = tabled(columns, cells, [np.full(size, 1 / size) for size in cells.sizes])
+    return of, formulas, State(columns, of, formulas)
+
+
 def test_what_follows_from_accepted_relations_is_not_asked_again():
-    cells = cells_of(COLUMNS)
-    of = tabled(COLUMNS, cells, [np.full(size, 1 / size) for size in cells.sizes])
-    formulas = proposals(COLUMNS)
-    state = State(COLUMNS, of, formulas)
+    of, formulas, state = open_state()
     place = {(of.literals[x].column, of.literals[x].first): x for x in range(len(of.literals)) if of.literals[x].single}
     x, y, z = place[0, 0], place[1, 0], place[2, 0]
 
@@ -141,10 +145,7 @@ def test_what_follows_from_accepted_relations_is_not_asked_again():
 
 
 def test_an_order_that_follows_from_others_is_not_asked_again():
-    cells = cells_of(COLUMNS)
-    of = tabled(COLUMNS, cells, [np.full(size, 1 / size) for size in cells.sizes])
-    formulas = proposals(COLUMNS)
-    state = State(COLUMNS, of, formulas)
+    of, formulas, state = open_state()
     orders = {c.orders[0]: i for i, c in enumerate(formulas) if c.formula.name == "order"}
     i, j, k = (next(x for x, c in enumerate(COLUMNS) if c.name == name) for name in "ijk")
     assert {(i, j), (j, k), (i, k), (k, i)} <= set(orders)
@@ -179,9 +180,7 @@ def test_what_an_accepted_candidate_suggests_follows_from_names_and_labels():
     dates = [replace(COLUMNS[11], name=name) for name in names]
     plans = [Column(name, "label", 3, labels=("no", "none", "yes")) for name in ("backup", "support", "films")]
     columns = (*dates, *plans)
-    cells = cells_of(columns)
-    of = tabled(columns, cells, [np.full(size, 1 / size) for size in cells.sizes])
-    formulas = proposals(columns)
+    of, formulas, _ = open_state(columns)
     found = Analogies(columns, of, formulas)
     order = {c.orders[0]: len(of) + i for i, c in enumerate(formulas) if c.formula.name == "order"}
     assert found.of(order[0, 1]) == [order[2, 3]]
@@ -197,10 +196,8 @@ def test_what_an_accepted_candidate_suggests_follows_from_names_and_labels():
 
 
 def test_columns_that_are_missing_together_are_told_once_whichever_way_that_was_found():
-    cells = cells_of(COLUMNS)
-    of = tabled(COLUMNS, cells, [np.full(size, 1 / size) for size in cells.sizes])
-    state = State(COLUMNS, of, proposals(COLUMNS))
-    holes = {x.column: i for i, x in enumerate(of.literals) if x.single and cells.edges[x.column][x.first] == 0}
+    of, _, state = open_state()
+    holes = {x.column: i for i, x in enumerate(of.literals) if x.single and of.cells.edges[x.column][x.first] == 0}
     i, j, t = (next(x for x, c in enumerate(COLUMNS) if c.name == name) for name in "ijt")
     state.learn_literals(IMPLIES, holes[i], holes[j])
     assert state.missing_together() == []
@@ -211,10 +208,7 @@ def test_columns_that_are_missing_together_are_told_once_whichever_way_that_was_
 
 
 def test_nothing_is_said_to_lie_between_two_copies():
-    cells = cells_of(COLUMNS)
-    of = tabled(COLUMNS, cells, [np.full(size, 1 / size) for size in cells.sizes])
-    formulas = proposals(COLUMNS)
-    state = State(COLUMNS, of, formulas)
+    of, formulas, state = open_state()
     copies = next(c for c in formulas if c.formula.name == "equal" and COLUMNS[c.target].kind == "date")
     between = [
         i
@@ -232,9 +226,8 @@ def test_nothing_is_said_to_lie_between_two_copies():
 def test_of_columns_whose_words_are_not_known_nothing_is_said_but_that_they_are_missing():
     """A date in wide bins, or a time: cells without labels, which no rule could name. Releases failed after their charge."""
     columns = (*COLUMNS, Column("binned", "label", 6, 5), Column("bare", "label", 6))
-    cells = cells_of(columns)
-    of = tabled(columns, cells, [np.full(size, 1 / size) for size in cells.sizes])
+    of, formulas, _ = open_state(columns)
     first = len(COLUMNS)
     assert [(x.column, x.first) for x in of.literals if x.column >= first] == [(first, 5)]
     assert not any(f.source >= first or f.target >= first for f in of.functions)
-    assert Analogies(columns, of, proposals(columns)).of(0) is not None
+    assert Analogies(columns, of, formulas).of(0) is not None

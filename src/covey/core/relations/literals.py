@@ -338,7 +338,7 @@ class Analogies:
         code = int(of.cells.edges[literal.column][literal.first])
         if literal.single and code == column.missing:
             return None
-        return column.labels[code] if literal.single and column.labels else literal
+        return column.labels[code] if literal.single and code < len(column.labels) else literal
 
     def _add(self, key: tuple[Hashable, ...], columns: tuple[int, ...]) -> None:
         self._group[key].append(len(self._key))

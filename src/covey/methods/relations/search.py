@@ -156,10 +156,8 @@ class Search:
         self.open &= self.chance >= FAIRLY_OFTEN * self.plan.sd / LIKELIER
         self.counted = rows.reduce(Broken(columns, self.candidates))
         self.broken = Exact.of(partial(_violations, of=self.of), self.tables, self.counted)
-        self.state, self.analogies = (
-            State(columns, self.of, self.candidates),
-            Analogies(columns, self.of, self.candidates),
-        )
+        self.state = State(columns, self.of, self.candidates)
+        self.analogies = Analogies(columns, self.of, self.candidates)
         handicaps = np.array([self._handicap(f) for f in self.of.functions] + [c.handicap for c in self.candidates])
         known = self.plan.weight * self.chance
         known[len(self.of.pairs) :] -= handicaps * self.n
@@ -290,7 +288,9 @@ class Search:
             return False
         found = function.map
         if not found:
-            if self.functions >= MOST_FUNCTIONS:
+            if (
+                self.functions >= MOST_FUNCTIONS or self.left < TABLES / MOST_FUNCTIONS
+            ):  # its count may have taken the rest
                 return False
             self.functions += 1
             found = self._read(function)
