@@ -120,8 +120,7 @@ class Moments:
     def _split(self, a: int) -> Floats:
         """Shares that say how bins split: as measured where a bin stands well out of its noise, the centres' elsewhere."""
         bins, own, centres = self.evidence.bins(a), self.evidence.one_way(a), self.shares[a] + TINY
-        each = (bins == np.arange(bins.max() + 1)[:, None]).astype(np.float64)
-        clear = each @ own > CLEAR * np.sqrt(self.evidence.noise({(a,): each}).variance)
+        clear = np.bincount(bins, own) > CLEAR * self.evidence.margins[a].bin_deviations
         return np.where(clear[bins], own, centres)
 
     def constant(self, i: int) -> bool:

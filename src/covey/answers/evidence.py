@@ -97,6 +97,16 @@ class Margin:
             counts = counts + (self.pull * (coarse - np.bincount(of, counts)))[of]
         return np.asarray(counts + (1 - counts.sum()) * self.rest)
 
+    @cached_property
+    def bin_deviations(self) -> Floats:
+        """The standard deviation of the noise on the share of each bin of the pair tables."""
+        each = (self.bins == np.arange(self.bins.max() + 1)[:, None]).astype(np.float64)
+        return np.sqrt(self.noise(self.by_ranges(each)).variance)
+
+    def by_ranges(self, slopes: Floats) -> Floats:
+        """Slopes in units as slopes in ranges."""
+        return np.add.reduceat(slopes * self.part, np.flatnonzero(np.diff(self.ranges, prepend=-1)), axis=1)
+
     def noise(self, slopes: Floats) -> Noise:
         """Of combinations of ranges; their sum is known."""
         free, variance, fourth = slopes - (slopes @ self.rest)[:, None], 0.0, 0.0
@@ -226,9 +236,7 @@ class Evidence:
             variance = variance + own_variance * (s**2).sum(axis=axes)
             fourth = fourth + own_fourth * (s**4).sum(axis=axes)
         for a, s in one.items():
-            margin = self.margins[a]
-            summed = np.add.reduceat(s * margin.part, np.flatnonzero(np.diff(margin.ranges, prepend=-1)), axis=1)
-            more = margin.noise(summed)
+            more = self.margins[a].noise(self.margins[a].by_ranges(s))
             variance, fourth = variance + more.variance, fourth + more.fourth
         return Noise(variance, fourth)
 
