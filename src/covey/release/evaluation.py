@@ -159,7 +159,7 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
         "numbers": number_figures(rows.codec, rows.cells),
         "average_total_variation": _average(rows, found, resampled),
         "small_groups": small_groups_words(rows),
-        "contradictions": contradictions(rows.codec, rows.cells),
+        "contradictions": contradictions(rows.codec, (rows.changes.read(rows.codec, rows.cells[0]), rows.cells[1])),
         "total_variation": {str(d): float(np.mean([v for v, _ in tables])) for d, tables in found.items()},
         "total_variation_of_resampled_true_rows": {str(d): float(np.mean(values)) for d, values in resampled.items()},
         "tables_compared": {str(d): [len(tables), comb(len(sizes), d)] for d, tables in found.items()},

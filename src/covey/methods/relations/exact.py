@@ -86,12 +86,19 @@ class Proposal:
 
 def exact_proposals(schema: Schema, table: Table) -> tuple[Proposal, ...]:
     """What nearly every row of a table keeps, few rows would keep by chance, and its schema does not say; the best first."""
-    fields = tuple(bare for field in schema.fields if (bare := _alone(field)) is not None)
-    if not 2 <= len(fields) <= MOST_COLUMNS:
+    codec = alone(schema)
+    if codec is None or len(codec.names) > MOST_COLUMNS:
         return ()
-    codec = Codec(Schema(fields, schema.missing_values, dialect=schema.dialect))
-    sample = _sample(table)
-    (codes, _), (exact, _) = (codec.encode(sample, coding) for coding in ("numbers", "cells"))
+    cells, _ = codec.encode(_sample(table), "cells")
+    return tuple(proposal for proposal in exact_relations(schema, codec, cells) if proposal.is_news(schema))
+
+
+def exact_relations(schema: Schema, codec: Codec, exact: Integers, read_off: bool = False) -> list[Proposal]:
+    """The relations of these cells. A function that labels do not give away is `read_off` the rows, and so no proposal.
+
+    Thresholds would be, too: nobody knew them before.
+    """
+    codes = codec.numbers(exact)
     n, columns, generator = len(codes), columns_of(codec), np.random.default_rng(0)
     cells = cells_of(columns)
     kernel = PairTables(cells.sizes)
@@ -109,9 +116,8 @@ def exact_proposals(schema: Schema, table: Table) -> tuple[Proposal, ...]:
     left = (broken <= MOST_BROKEN * n) & (
         chance >= np.maximum(np.where(orders, ORDER_BY_CHANCE, LEAST_BY_CHANCE) * n, FEWEST)
     )
-    # A threshold, and a function that labels do not give away, would be read off the rows: nobody knew it before.
-    given = [bool(f.map) for f in of.functions]
-    left[: len(of)] &= np.concatenate([of.pairs[:, 0] != THRESHOLD, np.array(given, dtype=bool)])
+    given = np.array([read_off or bool(f.map) for f in of.functions], dtype=bool)
+    left[: len(of)] &= np.concatenate([of.pairs[:, 0] != THRESHOLD, given])
     first = ~orders & (np.arange(len(whats)) >= pairs)  # what computes a column comes first
     handicaps = np.concatenate([np.zeros(len(of)), [c.handicap for c in formulas]])
     score = WEIGHT * chance - broken + n * (first - handicaps)
@@ -122,16 +128,23 @@ def exact_proposals(schema: Schema, table: Table) -> tuple[Proposal, ...]:
         i = int(np.where(able, score - again, -np.inf).argmax())
         left[i] = False
         what = whats[i]
-        one = Accepted(what, broken[i] / n, 0.0, imposed=True, map=what.map if isinstance(what, Function) else ())
+        seen = _map(what, tables, cells.starts) if isinstance(what, Function) else ()
+        one = Accepted(what, broken[i] / n, 0.0, imposed=True, map=seen)
         proposal = _proposal(schema, codec, Findings(columns, of, ()), one)
         if proposal is None or not _fits(state, accepted, what):
             continue
-        breaking = _breaking(proposal, codec, exact)
+        breaking = int(breaks(proposal, codec, exact).sum())
         if breaking <= MOST_BROKEN * n:
             _learn(state, what)
             accepted.append(one)
             found.append(replace(proposal, broken=breaking, rows=n))
-    return tuple(proposal for proposal in found if proposal.is_news(schema))
+    return found
+
+
+def alone(schema: Schema, most: int | None = None) -> Codec | None:
+    """The encoder of fields, each by itself: what one says of others is looked for. None where there is nothing to look at."""
+    fields = tuple(bare for field in schema.fields if (bare := _alone(field)) is not None)[:most]
+    return Codec(Schema(fields, schema.missing_values, dialect=schema.dialect)) if len(fields) > 1 else None
 
 
 def _alone(field: Field) -> Field | None:
@@ -154,6 +167,12 @@ def _sample(table: Table) -> Table:
         for name, column in table.columns.items()
     }
     return replace(table, columns=columns, rows=LOOKED_AT)
+
+
+def _map(function: Function, tables: Integers, starts: Integers) -> tuple[int, ...]:
+    """A function as labels give it away, or as most rows have it."""
+    rows, columns = (slice(int(starts[j]), int(starts[j + 1])) for j in (function.source, function.target))
+    return function.map or tuple(tables[rows, columns].argmax(axis=1).tolist())
 
 
 def _is_order(what: What) -> bool:
@@ -218,8 +237,8 @@ def _proposal(schema: Schema, codec: Codec, findings: Findings, one: Accepted) -
     return found
 
 
-def _breaking(proposal: Proposal, codec: Codec, table: Integers) -> int:
-    """How many rows break it as the schema would have it: computed to the last digit, and without a value where it should be."""
+def breaks(proposal: Proposal, codec: Codec, table: Integers) -> Array:
+    """Which rows break it as the schema would have it: computed to the last digit, and without a value where it should be."""
     cells = codec.book.complete(table.T)
     field = proposal.field
     masks = [codec.book.broken(rule, cells) for rule in proposal.rules]
@@ -227,7 +246,7 @@ def _breaking(proposal: Proposal, codec: Codec, table: Integers) -> int:
         own, attribute = cells[field.name], codec.attributes[field.name]
         own = np.where(attribute.has_value(own), own, CELL_MISSING) if isinstance(attribute, Grid) else own
         masks += [expected_cells(field.name, field.derived, codec.attributes, cells) != own]
-    return int(np.logical_or.reduce(masks).sum())
+    return np.asarray(np.logical_or.reduce(masks))
 
 
 def _words(rules: Sequence[Rule]) -> str:
