@@ -1,32 +1,27 @@
 """Algorithms 1 and 4: their parameters, their privacy, their edge cases. Accuracy is in test_theorems."""
 
 from fractions import Fraction
-from itertools import count
 
 import numpy as np
 import pytest
 
 from audits.gates import paper_gate
-from covey.core.paper.blocks import BlockSums, block_sums
+from covey.core.paper.blocks import block_sums
 from covey.core.paper.bodies import Ball, Box, Cube, HalfSpace, Intersection, ProductOfSimplices
 from covey.core.paper.covering import LatticeCovering
-from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions, sample_bingham
+from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions
 from covey.entropy import Streams
 from covey.errors import ParameterError
 from covey.methods import paper
 from covey.methods.paper import (
-    PaperParameters,
     anonymous_centres,
     anonymous_parameters,
-    noisy_sizes,
     paper_parameters,
     private_centres,
-    private_subspace,
     scores,
 )
 from covey.methods.records import boolean_records, real_records
 from covey.privacy.gate import Exact
-from tests.audit import epsilon_lower_bound
 
 
 def scale(par):
@@ -145,54 +140,6 @@ def test_records_never_leave_the_unit_ball():
         assert (rows == np.rint(rows)).all()
         assert np.linalg.norm(rows, axis=1).max() <= records.radius * (1 + 1e-15)
         np.testing.assert_allclose(rows * records.unit, body.project(x), atol=1e-5 * body.radius)
-
-
-# Frequency audits of the steps of Algorithm 4; of the whole of it: audits/methods.py.
-
-PAIR = np.array([[1.0, 0.0], [1.0, 0.0]])
-NEIGHBOUR = np.array([[1.0, 0.0], [0.0, 1.0]])
-
-
-def test_the_directions_of_algorithm_4_keep_their_promise_and_a_doubled_scale_is_caught(monkeypatch):
-    """The orthogonal replaced row, nearly all of ε on PROJ; many runs are one run whose PVEC draws many vectors."""
-    epsilon = Fraction(3)
-    par = paper_parameters(2, Ball(2), epsilon, t=1, alpha=0.5, b=1.0, shares=(0.98, 0.01, 0.01))
-    monkeypatch.setattr("covey.privacy.gate.private_directions", lambda A, t, g: sample_bingham(A, g, 20_000).T)
-
-    def along_the_new_row():
-        for i, rows in enumerate((PAIR, NEIGHBOUR)):
-            gate = paper_gate(par, Streams.from_seed(99 + i))
-            yield private_subspace(real_records(rows, Ball(2)), par, gate)[1] ** 2
-
-    assert 1 < epsilon_lower_bound(*along_the_new_row()) <= epsilon
-    monkeypatch.setattr(PaperParameters, "projection_cost", Fraction(1))  # half of 2t
-    assert epsilon_lower_bound(*along_the_new_row()) > epsilon
-
-
-def test_noise_falls_on_empty_cells_too_and_skipping_them_is_caught():
-    """One record in the first of two cells, or in the second: an empty cell against a singleton."""
-    par = paper_parameters(1, Ball(2), Fraction(3), t=1, alpha=0.5, shares=(0.1, 0.8, 0.1))
-    claim = float(par.charge("weights").amount)
-    seeds = count()
-    runs = 200_000  # cells get independent noise, so many runs are one run over many cells
-    first = BlockSums(np.tile([1, 0], runs), np.zeros((2 * runs, 1)))
-    second = BlockSums(np.tile([0, 1], runs), np.zeros((2 * runs, 1)))
-
-    def noisy(blocks):
-        return noisy_sizes(Exact(blocks), 2 * runs, paper_gate(par, Streams.from_seed(next(seeds))))
-
-    def likelihood(blocks):
-        a, b = noisy(blocks).reshape(runs, 2).T
-        return np.abs(a) + np.abs(b - 1) - np.abs(a - 1) - np.abs(b)
-
-    honest = epsilon_lower_bound(likelihood(first), likelihood(second))
-    assert 0.95 * claim < honest <= claim
-
-    def skipping(blocks):
-        a, b = np.where(blocks.sizes > 0, noisy(blocks), 0).reshape(runs, 2).T
-        return (a != 0).astype(float) - (b != 0)
-
-    assert epsilon_lower_bound(skipping(first), skipping(second)) > claim
 
 
 def test_rounded_statistics_stay_within_the_sensitivity_that_the_noise_covers(monkeypatch):

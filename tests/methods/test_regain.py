@@ -20,7 +20,7 @@ from covey.core.tables.domain import Domain
 from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
-from covey.errors import CoveyWarning, InputError, MissingExtraError, ParameterError
+from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.methods.regain.bits import (
     declared_coding,
     leading_directions,
@@ -38,7 +38,7 @@ from covey.methods.regain.predict import flag_matrices, predict
 from covey.privacy import gate as gate_module
 from covey.privacy.budget import make_budget
 
-NAMES, PATIENTS = example_patients(6000)
+_, PATIENTS = example_patients(6000)
 quiet = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
 
@@ -108,14 +108,6 @@ def test_the_ledger_adds_up_exactly(delta, kind):
     assert {charge.purpose for charge in synth.privacy.unused} <= {"scores"}
     assert all(isinstance(charge.amount, Fraction) and charge.amount > 0 for charge in synth.privacy.charges)
     assert {charge.unit for charge in synth.privacy.charges} == {"ε" if delta == 0 else "ρ"}
-
-
-def test_rows_per_person_add_noise():
-    one = covey.PrivateSynthesizer(1.0, seed=7).fit(PATIENTS)
-    ten = covey.PrivateSynthesizer(1.0, rows_per_person=10, seed=7).fit(PATIENTS)
-    assert ten.privacy.budget.amount == one.privacy.budget.amount  # the promise is to the person
-    assert ten.privacy.budget.per_row == one.privacy.budget.per_row / 10
-    assert ten.certificate.bound[2] > one.certificate.bound[2]
 
 
 def test_opendp_can_draw_the_noise():
@@ -256,15 +248,6 @@ def test_codes_outside_the_domain_are_refused(table):
 def test_columns_of_limits_must_exist():
     with pytest.raises(ParameterError, match="at_most"):
         covey.PrivateSynthesizer(1.0, at_most=[([0, 1, 99], 1)]).fit(PATIENTS)
-
-
-@quiet
-def test_the_missing_extra_is_named(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(MissingExtraError, match="opendp"):
-        covey.PrivateSynthesizer(1.0, noise="opendp").fit(PATIENTS[:100])
 
 
 # Plans are public.

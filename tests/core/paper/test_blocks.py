@@ -71,14 +71,6 @@ def test_one_hot_rows_move_by_their_own_l1_norm(b):
     assert b < 3 or moved > allowed / 2
 
 
-def test_blocks_between_b_and_b_plus_one_are_covered_too():
-    # |I| = 3, b = 2.5: the case that the proof of Lemma 5.10 skips.
-    x = np.array([[1.0], [-1.0], [-1.0]])
-    full = damped(x, np.zeros(3, dtype=int), 1, 2.5)[0, 0]
-    less = damped(x[1:], np.zeros(2, dtype=int), 1, 2.5)[0, 0]
-    assert abs(full - less) <= 2 / 2.5
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40))
 def test_block_sums_count_every_row_once_and_merge(seed, n):
     generator = np.random.default_rng(seed)
