@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,11 @@ from covey.core.arrays import blas_threads
 from covey.core.draw.balanced import REFINE_CATEGORIES
 from covey.core.tables.events import Histories
 from covey.entropy import Streams
-from covey.errors import ParameterError
 from covey.methods.laws import CodeLaw
 from covey.methods.persons.law import PersonsLaw
 from covey.methods.regain.predict import CODE
 from covey.reading import Form
-from covey.release.conditional import FEWEST, PATIENCE, Wish
+from covey.release.conditional import FEWEST, Wish, kept
 from covey.table.attributes import ColumnLog
 from covey.table.codec import Codec, Coding
 from covey.table.columns import made
@@ -129,22 +128,17 @@ class MakePersons:
 def draw_persons(make: MakePersons, m: int, wishes: Sequence[Wish], streams: Streams) -> Iterator[Both]:
     """m persons who meet the wishes, with their events, part by part: others are passed over, and those who stay are numbered."""
     unit, link, codec = make.described.unit.link, make.described.events.link, make.described.codecs[0]
-    left, part, idle = m, 0, 0
-    while left:
-        persons, events = make(max(FEWEST, min(PART_PERSONS, left)), 0, streams.child(f"part {part}"))
-        cells, _ = codec.encode({name: persons[name] for name in codec.schema.names}, "cells")
-        keep = np.all([wish.met(codec, cells[:, wish.attribute]) for wish in wishes], axis=0)
-        keep &= np.cumsum(keep) <= left
-        part, idle = part + 1, 0 if keep.any() else idle + 1
-        if idle == PATIENCE:
-            raise ParameterError("next to nobody whom this release draws meets these conditions: nothing can be drawn.")
-        ids, owner = m - left + np.cumsum(keep), events[link].to_numpy() - 1
+
+    def some(count: int, own: Streams) -> tuple[Both, Mapping[str, Any]]:
+        both = make(max(FEWEST, count), 0, own)
+        return both, {name: both[0][name] for name in codec.schema.names}
+
+    for (persons, events), keep, before in kept(codec, some, m, wishes, streams):
+        ids, owner = before + np.cumsum(keep), events[link].to_numpy() - 1
         its = keep[owner]
         people = {name: column.filter(keep) for name, column in persons.items()}
         visits = {name: column.filter(its) for name, column in events.items()}
-        left -= int(keep.sum())
-        if keep.any():
-            yield {**people, unit: made(unit, ids[keep])}, {**visits, link: made(link, ids[owner[its]])}
+        yield {**people, unit: made(unit, ids[keep])}, {**visits, link: made(link, ids[owner[its]])}
 
 
 def drawn_columns(described: Description, drawn: Histories, public: np.random.Generator, first: int = 1) -> Both:

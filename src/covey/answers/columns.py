@@ -23,7 +23,8 @@ from covey.errors import CannotAnswerError, ParameterError, nearest
 from covey.html import shorten
 from covey.release.charts import percent
 from covey.release.conditional import Wish
-from covey.table.attributes import Grid
+from covey.table.attributes import MISSING as NO_VALUE
+from covey.table.attributes import SPECIAL, Grid
 from covey.table.codec import Codec
 from covey.table.fields import BITS, FALSE_TRUE, Field, typed
 
@@ -201,54 +202,54 @@ class Columns:
         return {self.place(name): self.condition(name, value) for name, value in named(wanted).items()}
 
     def condition(self, name: str, value: Any) -> Floats:
-        """1 for the categories of a column that a condition names."""
-        self.place(name)
-        several = value if isinstance(value, list | set | frozenset) else [value]
-        found = np.max([self._one(name, v) for v in several], axis=0) if several else np.zeros(self.size(name))
-        if not found.any():
-            raise ParameterError(f"no value of {name!r} in the schema meets the condition {value!r}.")
-        return np.asarray(found)
+        """The part of each category of a column that meets a condition. A bin that a range cuts is refused unless it is light.
 
-    def _one(self, name: str, value: Any) -> Floats:
-        field, scale, out = self.field(name), self.scale(name), np.zeros(self.size(name))
+        How many of its rows lie on either side was not measured.
+        """
+        (codes, ranges), scale, out = self._meant(name, value), self.scale(name), np.zeros(self.size(name))
+        out[codes] = 1.0
+        for first, last in ranges:
+            assert scale is not None  # nosec B101 # for the type checker: labels have no ranges
+            width = scale.ends - scale.starts + 1
+            part = np.clip(np.minimum(scale.ends, last) - np.maximum(scale.starts, first) + 1, 0, width) / width
+            for k in np.flatnonzero((part > 0) & (part < 1)):
+                self.require_light(self.place(name), scale.first + np.array([k]))
+            out[scale.bins] = np.maximum(out[scale.bins], part)
+        return out
+
+    def _meant(self, name: str, value: Any) -> tuple[list[int], list[tuple[int, int]]]:
+        """The categories that a condition names, by code, and its ranges of a number's steps."""
+        field, scale = self.field(name), self.scale(name)
         labels = [] if scale is not None else list(field.labels)
-        if value is None or (value == MISSING and MISSING not in labels):
-            if field.required:
-                raise ParameterError(f"{name!r} is never missing.")
-            return self.missing(name)
-        if scale is not None:
-            if isinstance(value, str) and value in scale.words:
-                out[scale.words[value]] = 1.0
-                return out
-            return self._range(self.place(name), scale, value, out)
+        codes, ranges = [], []
+        for one in _each(value):
+            if one is None or (isinstance(one, str) and one == MISSING and MISSING not in labels):
+                if field.required:
+                    raise ParameterError(f"{name!r} is never missing.")
+                codes.append(int(np.argmax(self.missing(name))))
+            elif scale is None:
+                codes.append(self._label(name, field, one))
+            elif isinstance(one, str) and one in scale.words:
+                codes.append(scale.words[one])
+            else:
+                ranges.append(self._ends(scale, one))
+        if not codes and not ranges:
+            raise ParameterError(f"no value of {name!r} in the schema meets the condition {value!r}.")
+        return codes, ranges
+
+    def _label(self, name: str, field: Field, value: Any) -> int:
+        """The code of a category."""
         if isinstance(value, tuple):
             raise ParameterError(f"{name!r} has categories: a range of them is not defined. Give a list.")
-        word = str(value)
+        word, labels = str(value), list(field.labels)
         if field.type == "boolean":
-            known = {
-                form: label
-                for pair in (FALSE_TRUE, BITS, field.flags)
-                for form, label in zip(pair, labels, strict=True)
-            }
+            pairs = (FALSE_TRUE, BITS, field.flags)
+            known = {form: label for pair in pairs for form, label in zip(pair, labels, strict=True)}
             word = known.get(word, {form.lower(): label for form, label in known.items()}.get(word.lower(), word))
         if word not in labels:
             rest = "" if field.other is None else f" Values that are not listed are in {field.other!r}."
             raise ParameterError(f"{name!r} has no category {word!r}. {nearest(word, labels, 'categories')}{rest}")
-        out[labels.index(word)] = 1.0
-        return out
-
-    def _range(self, place: int, scale: Scale, value: Any, out: Floats) -> Floats:
-        """The part of every bin between two values. A bin that is cut is refused unless it is light.
-
-        How many of its rows lie on either side was not measured.
-        """
-        first, last = self._ends(scale, value)
-        width = scale.ends - scale.starts + 1
-        part = np.clip(np.minimum(scale.ends, last) - np.maximum(scale.starts, first) + 1, 0, width) / width
-        for k in np.flatnonzero((part > 0) & (part < 1)):
-            self.require_light(place, scale.first + np.array([k]))
-        out[scale.bins] = part
-        return out
+        return labels.index(word)
 
     def require_light(self, place: int, units: Integers) -> None:
         """Refuse a range that cuts a bin of these units of a number, if many rows lie in it."""
@@ -274,29 +275,17 @@ class Columns:
                 f"no value of {name!r} in the schema meets {_said(name, value)}: its values lie between "
                 f"{scale.shown(axis.low)} and {scale.shown(axis.high)}."
             )
-        return first, last
+        return max(first, axis.low), min(last, axis.high)
 
     def wishes(self, wanted: Conditions) -> list[Wish]:
         """Conditions as those who draw rows take them: ranges need not end where bins do."""
         return [self._wish(name, value) for name, value in named(wanted).items()]
 
     def _wish(self, name: str, value: Any) -> Wish:
-        several = list(value) if isinstance(value, list | set | frozenset) else [value]
-        place, scale = self.place(name), self.scale(name)
-        words = {} if scale is None else {word: k for k, word in enumerate(scale.words)}
-        ranges, apart = [], []
-        for one in several:
-            if scale is None or one is None or one == MISSING or (isinstance(one, str) and one in words):
-                apart.append(one)
-            else:
-                ranges.append(self._ends(scale, one))
-        found = self.condition(name, apart) if apart or not ranges else np.zeros(self.size(name))
-        missing = bool((found * self.missing(name)).any())
-        if scale is None:
-            codes = np.flatnonzero(found * (1 - self.missing(name)))
-            return Wish(place, codes=tuple(codes.tolist()), missing=missing)
-        specials = tuple(words[one] for one in apart if one in words)
-        return Wish(place, ranges=tuple(ranges), specials=specials, missing=missing)
+        (codes, ranges), scale, empty = self._meant(name, value), self.scale(name), self.missing(name)
+        specials = {} if scale is None else {code: SPECIAL + k for k, code in enumerate(scale.words.values())}
+        cells = [NO_VALUE if empty[code] else specials.get(code, code) for code in codes]
+        return Wish(self.place(name), (*ranges, *((cell, cell) for cell in cells)))
 
     def step(self, scale: Scale, value: Any, up: bool) -> int:
         """The first step of a number's or date's precision at or above (up), or the last at or below a value."""
@@ -347,10 +336,10 @@ class Columns:
     def groups(self, name: str, bins: Integers) -> list[tuple[str, Floats]]:
         """The bins of a column's pair tables, each with a label: what can be told apart together with another column."""
         return [
-            (self._label(name, np.flatnonzero(bins == k)), (bins == k).astype(float)) for k in range(bins.max() + 1)
+            (self._group(name, np.flatnonzero(bins == k)), (bins == k).astype(float)) for k in range(bins.max() + 1)
         ]
 
-    def _label(self, name: str, members: Integers) -> str:
+    def _group(self, name: str, members: Integers) -> str:
         field, scale = self.field(name), self.scale(name)
         words: list[str] = []
         if scale is not None:
@@ -401,7 +390,7 @@ class Columns:
         """Of the values that conditions name, those on one column left out."""
         out = []
         for name, value in ((name, value) for name, value in (wanted or {}).items() if name != but):
-            for one in value if isinstance(value, list | set | frozenset) else [value]:
+            for one in _each(value):
                 ends = one if isinstance(one, tuple) and len(one) == 2 else (one, one)
                 out += self.notes(name, self.condition(name, one), (ends[0] is not None, ends[1] is not None))
         return out
@@ -439,15 +428,18 @@ def said(wanted: Conditions) -> str:
     return " ".join(_said(name, value) for name, value in wanted.items())
 
 
+def _each(value: Any) -> list[Any]:
+    """The values of a condition, one by one."""
+    return list(value) if isinstance(value, list | set | frozenset) else [value]
+
+
 def _said(name: str, value: Any) -> str:
     if isinstance(value, tuple) and len(value) == 2:
         low, high = value
         if low is None or high is None:
             return f"{name}<={high}" if low is None else f"{name}>={low}"
         return f"{low}<={name}<={high}"
-    if isinstance(value, list | set | frozenset):
-        return f"{name}={','.join(map(_word, value))}"
-    return f"{name}={_word(value)}"
+    return f"{name}={','.join(map(_word, _each(value)))}"
 
 
 def _word(value: Any) -> str:

@@ -7,9 +7,9 @@ and within the centre that column becomes certain. What is drawn this way is pos
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,11 +17,11 @@ from covey.core.arrays import Array, Integers
 from covey.core.paper.blocks import WeightedPoints
 from covey.entropy import Streams
 from covey.errors import ParameterError
-from covey.methods.laws import BitLaw, CodeLaw, RowLaw
-from covey.table.attributes import MISSING as MISSING_CELL
-from covey.table.attributes import SPECIAL, Grid
+from covey.methods.laws import CodeLaw, RowLaw
+from covey.table.attributes import MISSING, SPECIAL, Grid
 from covey.table.codec import Codec
 
+T = TypeVar("T")
 PART_ROWS = 1 << 16  # rows that are drawn and decoded at a time
 PATIENCE = 50  # parts without a single row that keeps both the rules and the condition, before that is an answer
 FEWEST = 1 << 12  # rows that are drawn at a time for a range, of which some will lie beyond its ends
@@ -29,52 +29,42 @@ FEWEST = 1 << 12  # rows that are drawn at a time for a range, of which some wil
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked of one column: labels by their codes; numbers by ranges of steps and special values by their places."""
+    """What is asked of one column: ranges of cells, both ends included. Labels, special values and missing are cells too."""
 
     attribute: int
-    codes: tuple[int, ...] = ()
-    ranges: tuple[tuple[int, int], ...] = ()
-    specials: tuple[int, ...] = ()
-    missing: bool = False
+    ranges: tuple[tuple[int, int], ...]
 
-    def met(self, codec: Codec, cells: Integers) -> Array:
-        """Which cells of decoded rows meet it."""
-        grid = codec.attributes[codec.names[self.attribute]]
-        if not isinstance(grid, Grid):
-            return np.isin(grid.codes(cells), self._labels(codec))
-        apart = [SPECIAL + k for k in self.specials] + [MISSING_CELL] * self.missing
-        found = np.isin(cells, apart)
-        for first, last in self.ranges:
-            found |= grid.has_value(cells) & (cells >= first) & (cells <= last)
-        return found
+    def met(self, first: Integers, last: Integers) -> Array:
+        """Which of some ranges of cells hold one that meets it."""
+        return np.asarray(np.any([(last >= low) & (first <= high) for low, high in self.ranges], axis=0))
 
     def possible(self, codec: Codec, law: RowLaw) -> Array:
         """Which categories of a law's centres may hold rows that meet it."""
-        a, cells = self.attribute, law.cells if isinstance(law, CodeLaw) else {}
-        name, grid = codec.names[a], codec.attributes[codec.names[a]]
-        out = np.zeros(_sizes(codec, law)[a], dtype=bool)
-        if not isinstance(grid, Grid):
-            out[self._labels(codec)] = True
-        elif a not in cells:  # declared bins, special values, missing
-            for first, last in self.ranges:
-                out[: grid.bins] |= (grid.axis.ends >= first) & (grid.axis.starts <= last)
-            out[[grid.bins + k for k in self.specials] + [codec.domain_sizes[a] - 1] * self.missing] = True
-        else:
-            edges, words = cells[a].edges, len(grid.field.special)
-            out[[*self.specials] + [words] * self.missing] = True
-            apart = words + (not grid.field.required)
-            if self.ranges and name in codec.schema.links:
-                out[apart:] = True  # a distance from another column says nothing of the value alone
-            else:
-                for first, last in self.ranges:
-                    low, high = (apart + step - grid.axis.low for step in (first, last))
-                    out |= (edges[1:] > max(low, apart)) & (edges[:-1] <= high)
-        if name in codec.expected:
-            out[codec.domain_sizes[a] :] = True  # what is as expected may be any value
+        first, last = _spans(codec, law, self.attribute)
+        out = np.zeros(_sizes(codec, law)[self.attribute], dtype=bool)
+        out[: len(first)] = self.met(first, last)
+        if codec.names[self.attribute] in codec.expected:
+            out[codec.domain_sizes[self.attribute] :] = True  # what is as expected may be any value
         return out
 
-    def _labels(self, codec: Codec) -> list[int]:
-        return [*self.codes] + [codec.domain_sizes[self.attribute] - 1] * self.missing
+
+def _spans(codec: Codec, law: RowLaw, a: int) -> tuple[Integers, Integers]:
+    """The first and the last cell that each category of a column holds."""
+    name, cells = codec.names[a], law.cells if isinstance(law, CodeLaw) else {}
+    grid = codec.attributes[name]
+    empty = [] if grid.field.required else [MISSING]
+    if not isinstance(grid, Grid):
+        same = np.array([*range(grid.size), *empty])
+        return same, same
+    apart = [*(SPECIAL + k for k in range(len(grid.field.special))), *empty]
+    if a not in cells:  # declared bins
+        return np.append(grid.axis.starts, apart).astype(np.int64), np.append(grid.axis.ends, apart).astype(np.int64)
+    edges = cells[a].edges
+    first, last = (codes - len(apart) + grid.axis.low for codes in (edges[:-1], edges[1:] - 1))
+    if name in codec.schema.links:  # a distance from another column says nothing of the value alone
+        first, last = np.full(len(first), grid.axis.low), np.full(len(first), grid.axis.high)
+    first[: len(apart)] = last[: len(apart)] = apart
+    return first, last
 
 
 def _sizes(codec: Codec, law: RowLaw) -> tuple[int, ...]:
@@ -112,29 +102,42 @@ def draw_rows(
 
     A row that lies beyond the ends of a range, or that the rules of its schema move out of the condition, is drawn again.
     """
-    cloud = conditioned(codec, law, wishes)  # refused here, before anything is written
-    given = replace(law, cloud=cloud) if isinstance(law, CodeLaw) else BitLaw(cloud, codec.limits)
-    return _parts(codec, given, m, wishes, streams)
+    given = replace(law, cloud=conditioned(codec, law, wishes))  # refused here, before anything is written
+    least = FEWEST if any(isinstance(codec.attributes[codec.names[wish.attribute]], Grid) for wish in wishes) else 1
+
+    def make(count: int, own: Streams) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        drawn = given.draw(max(least, count), own).astype(np.int64)
+        columns = codec.decode(drawn, own.postprocessing("decode"), codec.coding)
+        return columns, columns
+
+    parts = kept(codec, make, m, wishes, streams)
+    return ({name: values.filter(keep) for name, values in columns.items()} for columns, keep, _ in parts)
 
 
-def _parts(codec: Codec, law: RowLaw, m: int, wishes: Sequence[Wish], streams: Streams) -> Iterator[Mapping[str, Any]]:
-    """Parts of drawn rows, until m of them meet the wishes."""
-    left, part, idle = m, 0, 0
-    least = FEWEST if any(wish.ranges for wish in wishes) else 1
-    while left:
-        own, count = streams.child(f"part {part}"), max(least, min(PART_ROWS, left))
-        drawn = law.draw(count, own).astype(np.int64)
-        columns: Mapping[str, Any] = codec.decode(drawn, own.postprocessing("decode"), codec.coding)
-        keep = np.ones(count, dtype=bool)
+def kept(
+    codec: Codec,
+    make: Callable[[int, Streams], tuple[T, Mapping[str, Any]]],
+    m: int,
+    wishes: Sequence[Wish],
+    streams: Streams,
+) -> Iterator[tuple[T, Array, int]]:
+    """Parts that `make` draws, with their columns: each with which of its units to keep, and how many were kept before.
+
+    Units that do not meet the wishes are passed over, until there are m that do.
+    """
+    done, part, idle = 0, 0, 0
+    while done < m:
+        drawn, columns = make(min(PART_ROWS, m - done), streams.child(f"part {part}"))
+        keep = np.ones(len(next(iter(columns.values()))), dtype=bool)
         if wishes:
-            cells, _ = codec.encode(columns, "cells")
-            keep = np.all([wish.met(codec, cells[:, wish.attribute]) for wish in wishes], axis=0)
-            keep &= np.cumsum(keep) <= left
-            columns = {name: values.filter(keep) for name, values in columns.items()}
-        part, left, idle = part + 1, left - int(keep.sum()), 0 if keep.any() else idle + 1
+            cells = codec.encode(columns, "cells")[0].T
+            keep = np.all([wish.met(cells[wish.attribute], cells[wish.attribute]) for wish in wishes], axis=0)
+        keep &= np.cumsum(keep) <= m - done
+        part, idle = part + 1, 0 if keep.any() else idle + 1
         if idle == PATIENCE:
             raise ParameterError(
-                "the rules of the schema exclude such rows, or hardly any row has values in the range, so none can be drawn."
+                "next to nothing that this release draws meets these conditions and the rules of its schema: none is drawn."
             )
         if keep.any():
-            yield columns
+            yield drawn, keep, done
+        done += int(keep.sum())
