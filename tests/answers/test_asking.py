@@ -62,10 +62,15 @@ def release():
     ],
 )
 def test_a_question_in_words_is_the_same_as_a_call(release, question, same):
-    found, wanted = ask(release, question), same(release)
+    found, wanted = release.ask(question), same(release)
     if isinstance(wanted, covey.answers.answer.Answer):
         found, wanted = [found], [wanted]
     assert [(a.value, a.low, a.high) for a in found] == [(a.value, a.low, a.high) for a in wanted]
+
+
+def test_confidence_and_what_an_answer_is_about_are_passed_on(release):
+    asked = release.ask("share old=true", confidence=0.5, about="table")
+    assert asked == release.share({"old": True}, confidence=0.5, about="table") != release.ask("share old=true")
 
 
 def test_counts_differences_and_the_largest_groups_follow_from_shares_and_means():

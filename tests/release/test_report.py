@@ -15,7 +15,6 @@ from scipy.stats.contingency import association
 import covey
 from audits.gates import a_budget, asked
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum
-from covey.core.numbers.grid import Measure, NumberGrid
 from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
@@ -31,7 +30,7 @@ from covey.release.contents import NOTHING_SAID, About, AnonymousRelease
 from covey.release.page import style_sheet, templates
 from covey.release.report import guess, report_html
 from covey.release.statements import agreeing
-from covey.release.summary import MOST_BINS, associations, coarsened, cramers_v, describe, even_inside, ranked
+from covey.release.summary import MOST_BINS, associations, coarsened, cramers_v, describe, ranked
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
 from covey.table.sources import joined, read_table
@@ -404,20 +403,6 @@ def test_special_values_are_labels_of_their_own_behind_the_bins(bins):
     assert np.flatnonzero(column.shares(codes)).tolist() == [0, shown - 1, shown, shown + 1, shown + 2]
     assert column.domain == "0 to 999, or N, <5"
     assert clock.labels[0].startswith("08:00")
-
-
-def test_bars_are_even_inside_where_no_finer_share_was_released():
-    """Wrong programs: one that looks at the first value of a bar alone, and one that takes special values for bars."""
-    wide = Field("x", "integer", 0, 79, bins=4, special=("N",))
-    assert even_inside(describe(Codec(Schema((wide,))))[0], wide).tolist() == [True] * 4 + [False] * 2
-    single = Field("x", "integer", 0, 3)
-    assert not even_inside(describe(Codec(Schema((single,))))[0], single).any()
-    joined = Field("x", "integer", 0, 799, bins=2 * MOST_BINS)
-    assert not even_inside(describe(Codec(Schema((joined,))))[0], joined).any()
-    # Two specials; the least value by itself, then 1 … 39 in one range, 40 … 44 and 45 … 59 apart, 60 … 79 in single values.
-    edges = np.array([0, 1, 2, 3, 42, 47, *range(62, 83)])
-    measure = Measure(NumberGrid(80, 2, (2,)), edges[:-1], edges[1:], np.full(len(edges) - 1, 1 / (len(edges) - 1)))
-    assert even_inside(describe(Codec(Schema((wide,))))[0], wide, measure).tolist() == [True, True] + [False] * 4
 
 
 # The spectrum: post-processing, with power.

@@ -20,16 +20,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from covey.answers.answer import About, Answer, AnswerTable, answers, checked
 from covey.answers.columns import MISSING, Columns
 from covey.answers.estimates import Estimate
-from covey.answers.release import Release
 from covey.errors import CannotAnswerError, ParameterError, nearest
 from covey.measure.measurement import TAILS
+
+if TYPE_CHECKING:
+    from covey.answers.release import Release
 
 VERBS = (
     *("share", "count", "top", "mean", "median", "quantile", "difference", "trend"),
@@ -67,26 +69,8 @@ COMPARED = (
 AGED = ((r"\bolder than (?=\d)", "over "), (r"\byounger than (?=\d)", "under "), (r"\baged (?=\d)", "is "))
 WOMEN = ("women", "woman", "female", "females", "girls", "f", "w", "weiblich", "frau", "frauen")
 MEN = ("men", "man", "male", "males", "boys", "m", "männlich", "mann", "männer")
-FILLERS = (
-    *(
-        "of",
-        "and",
-        "the",
-        "a",
-        "an",
-        "is",
-        "are",
-        "was",
-        "were",
-        "with",
-        "who",
-        "whose",
-        "that",
-        "have",
-        "has",
-        "there",
-    ),
-    *("all", "rows", "people", "persons", "everyone", "between", "minus", "versus", "vs"),
+FILLER = re.compile(
+    "of|and|the|a|an|is|are|was|were|with|who|whose|that|have|has|there|all|rows|people|persons|everyone|between|minus|versus|vs"
 )
 AMONG = ("among", "for", "in", "if", "when", "within")
 
@@ -410,7 +394,7 @@ def plain(columns: Columns, question: str) -> str:
         if word in AMONG and word not in columns.spoken:
             if out and clause not in out and verb.lower() in ("share", "mean", "median", "quantile"):
                 out.append(clause)
-        elif word not in FILLERS or word in columns.spoken:
+        elif not FILLER.fullmatch(word) or word in columns.spoken:
             out.append(word)
     return " ".join([verb, *map(shlex.quote, out)])
 
@@ -439,7 +423,7 @@ def _compared(columns: Columns, rest: str) -> str:
 
 def _meant(columns: Columns, word: str) -> str:
     """A label that one column alone has, as a condition on it; "women" and "men" where a column tells them apart."""
-    if word in columns.spoken or word in FILLERS or _signed(word):
+    if word in columns.spoken or FILLER.fullmatch(word) or _signed(word):
         return word
     found = []
     for name in columns.askable:

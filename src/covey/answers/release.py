@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from covey.answers import regression
+from covey.answers import asking, regression
 from covey.answers import replicates as again
 from covey.answers.answer import About, Answer, AnswerTable, Per, Wanted, answers, checked, in_library, shown
 from covey.answers.bands import ReportBands
@@ -201,6 +201,10 @@ class Release(PrivateRelease):
         return Moments(self.evidence, features, self.drawn, self.shares)
 
     # Answers.
+
+    def ask(self, question: str, *, confidence: float = 0.95, about: About = "population") -> Any:
+        """The answer to a question in words, as `covey ask` takes them: "average age by ward", "top 5 ward"."""
+        return asking.ask(self, question, confidence=confidence, about=about)
 
     def share(  # how the answer is wanted comes after the question
         self,

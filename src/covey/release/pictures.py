@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Floats, Integers
 from covey.errors import CannotAnswerError
 from covey.html import Html, tag
 from covey.release import charts
@@ -25,7 +25,6 @@ QUANTILED = 16  # numbers whose quantiles are told: each takes a moment
 EMPTY = 5e-4  # share of rows that is not worth a bar at the end of a histogram; the numbers below it have them all
 TABLED = 30  # pairs whose tables are in the page: some hundred kilobytes
 
-NOWHERE: Mapping[int, Array] = {}
 Ends = tuple[Floats, Floats]  # of the bands of a column's labels
 
 
@@ -34,18 +33,16 @@ def distributions(
     counts: Sequence[Integers],
     private: bool,
     bands: Bands | None = None,
-    even: Mapping[int, Array] = NOWHERE,
     of: str = "",
 ) -> Part:
     """One-way distributions of the synthetic rows; in wide tables of the first columns of each kind.
 
-    `counts` has, by attribute, how many rows have each code. `even` says of numbers, by attribute, in which bars values are
-    spread evenly. `of` names the table where there are several.
+    `counts` has, by attribute, how many rows have each code. `of` names the table where there are several.
     """
     every = [(column, column.shares_of(own), j) for j, (column, own) in enumerate(zip(columns, counts, strict=True))]
-    flags = [one for one in every if one[0].is_flag]
+    flags = [one for one in every if one[0].type == "boolean"]
     lists = flags if len(flags) > 3 else []
-    single = [one for one in every if not (lists and one[0].is_flag)]
+    single = [one for one in every if not (lists and one[0].type == "boolean")]
 
     unbanded: dict[int, str] = {}  # why there is no band
 
@@ -72,13 +69,12 @@ def distributions(
         try:
             drawn = ends(j, column, own)
             levels = bands.quantiles(j) if bands is not None and j in measured else []
-            cards.append(_column_card(column, own, drawn, even.get(j), levels=levels, unbanded=unbanded.get(j)))
+            cards.append(_column_card(column, own, drawn, levels=levels, unbanded=unbanded.get(j)))
         except Exception as error:  # the other columns are worth a look
             cards.append(tag("article", tag("h3", column.name), reason(error)))
     hidden = max(0, len(lists) - FLAGS) + max(0, len(single) - CHARTS)
     key, title = (f"columns-{of}", f"What {of} look like") if of else ("columns", "What the table looks like")
-    pale = any(own.any() for own in even.values())
-    given = {"private": private, "banded": bands is not None, "even": pale, "hidden": hidden, "width": len(columns)}
+    given = {"private": private, "banded": bands is not None, "hidden": hidden, "width": len(columns)}
     return section(key, title, "columns.html", cards=cards, **given)
 
 
@@ -90,7 +86,7 @@ def _flag_list(flags: Sequence[tuple[Column, Floats, Ends | None]]) -> Html:
     return render("flags.html", rows=rows, missing=max(float(own[2]) if len(own) > 2 else 0.0 for _, own, _ in flags))
 
 
-def _column_card(column: Column, shares: Floats, ends: Ends | None, even: Array | None, **below: Any) -> Html:
+def _column_card(column: Column, shares: Floats, ends: Ends | None, **below: Any) -> Html:
     """Bars of categories, or a histogram with its numbers; `below` has quantiles, and why there are no bands."""
     histogram, rows = None, list[Any]()
     if not column.ordered:
@@ -104,9 +100,8 @@ def _column_card(column: Column, shares: Floats, ends: Ends | None, even: Array 
         drawn = None if ends is None else (ends[0][:bins], ends[1][:bins])
         near = _inhabited(shares[:bins], drawn)
         drawn = None if drawn is None else (drawn[0][near], drawn[1][near])
-        even = None if even is None else even[:bins][near]
         labels, seen = column.labels[:bins][near], [shares[:bins][near]]
-        histogram = (labels, seen, missing, ("share",), drawn, even)
+        histogram = (labels, seen, missing, ("share",), drawn)
         for k, (label, v) in enumerate(zip(column.labels, shares, strict=True)):
             if label != MISSING or v > 0:
                 rows.append([label, percent(float(v)), *([] if ends is None else [span(ends[0][k], ends[1][k])])])

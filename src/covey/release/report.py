@@ -7,20 +7,18 @@ of it stands on. The words are in `templates`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from math import exp
 from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Integers, blas_threads
-from covey.core.numbers.grid import Cells
+from covey.core.arrays import Integers, blas_threads
 from covey.core.tables.counts import moments
 from covey.core.tables.distance import DEGREES, bit_distances, category_distances, misplaced_bits, misplaced_rows
 from covey.html import Html, shorten
 from covey.methods.regain.predict import small_groups
-from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import WORDS, Certificate, Distances, of_hundred
 from covey.release import charts
 from covey.release.contents import (
@@ -35,12 +33,11 @@ from covey.release.contents import (
 from covey.release.page import Part, attempted, render, section
 from covey.release.pictures import distributions, pair_map
 from covey.release.statements import guarantee_words, risks, why
-from covey.release.summary import ReleaseTally, describe, domain_words, even_inside
-from covey.release.verify import PACKAGE
+from covey.release.summary import ReleaseTally, describe, domain_words
+from covey.release.verify import PACKAGE, SCHEMA
 from covey.table.codec import Codec
 from covey.table.description import Description
-from covey.table.resources import Resource
-from covey.table.schema import ORDERED_TYPES, Field, Schema
+from covey.table.schema import Field, Schema
 
 FIRST = 5  # rows that a report opens with: enough to see what the table is
 SAMPLED = 12  # columns of these rows: more do not fit on a screen
@@ -51,58 +48,33 @@ DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and cen
 NO_CERTIFICATE = "No part of the budget was set aside for a certificate, so this release has no bound on its error."
 
 
-@dataclass(frozen=True)
-class Files:
-    """What both kinds of page say about the files of the bundle: tables, how many rows each has, and digests of their files."""
-
-    described: Description
-    rows: Mapping[str, int]
-    digests: Mapping[str, str]
-    version: str
-    about: About
-
-    @property
-    def several(self) -> bool:
-        """Whether there are several tables."""
-        return self.described.schema is None
-
-    @property
-    def units(self) -> int:
-        """How many rows, or persons, there are."""
-        return next(iter(self.rows.values()))
-
-    @property
-    def notes(self) -> Mapping[str, Any]:
-        """What else the schema, or the package, says."""
-        return self.described.notes if self.described.schema is None else self.described.schema.notes
-
-    @property
-    def title(self) -> str:
-        """The owner's title, or the schema's, if it has one."""
-        return shorten(str(self.about.title or self.notes.get("title") or "Synthetic data"), 120)
-
-    @property
-    def width(self) -> int:
-        """How many columns there are."""
-        return len(self.described.fields)
-
-    @property
-    def listed(self) -> Iterator[tuple[Resource, int, str]]:
-        """Tables, how many rows they have, and their files."""
-        return zip(self.described.tables, self.rows.values(), self.digests, strict=True)
-
-    @property
-    def columns(self) -> list[Html]:
-        """What is public of the columns."""
-        if self.described.schema is not None:
-            return [_public_columns(self.described.schema)]
-        return [_public_columns(part.schema, part.name, PACKAGE) for part in self.described.tables if not part.bare]
+def _files(release: AnyRelease, seen: ReleaseTally, digests: Mapping[str, str], about: About) -> dict[str, Any]:
+    """What both kinds of page say about the files of a bundle."""
+    described, several = release.described, release.described.schema is None
+    notes = described.notes if described.schema is None else described.schema.notes
+    columns = [
+        _public_columns(part.schema, f" of {part.name}" if several else "", PACKAGE if several else SCHEMA)
+        for part in described.tables
+        if not part.bare
+    ]
+    return {
+        "described": described,
+        "several": several,
+        "rows": seen.rows,
+        "units": next(iter(seen.rows.values())),
+        "width": len(described.fields),
+        "columns": columns,
+        "digests": digests,
+        "version": release.version,
+        "about": about,
+        "notes": notes,
+        "title": shorten(str(about.title or notes.get("title") or "Synthetic data"), 120),
+    }
 
 
-def _public_columns(schema: Schema, of: str = "", file: str = "schema.json") -> Html:
+def _public_columns(schema: Schema, of: str, file: str) -> Html:
     """The schema as a table; `of` names the table where there are several."""
     rows = [(shorten(own.name), own.type, _domain(own), own.required) for own in schema.fields[:LISTED]]
-    of = of and f" of {of}"
     return render("public_columns.html", rows=rows, width=len(schema.fields), of=of, file=file, printed=PRINTED)
 
 
@@ -126,7 +98,7 @@ def report_html(
     `whole` has the bounds of these very rows, from `rows_bounds`, if they were computed before.
     """
     seen = ReleaseTally.of(release) if seen is None else seen
-    files = Files(release.described, seen.rows, digests, release.version, about.dated())
+    files = _files(release, seen, digests, about.dated())
     if isinstance(release, AnonymousRelease):
         return _anonymous_page(release, files, _pictures(release, seen))
     return _private_page(release, files, seen, rows_bounds(release, seen) if whole is None else whole)
@@ -135,17 +107,15 @@ def report_html(
 def _pictures(release: AnyRelease, seen: ReleaseTally) -> list[Part]:
     """What every table looks like."""
     private, several = isinstance(release, PrivateRelease), release.described.schema is None
-    found, first = list[Part](), 0
+    found = list[Part]()
     for part in release.described.tables:
-        place, first = first, first + len(part.measured.encoded)
         if (table := seen.tables.get(part.name)) is None or not table.rows:
             continue
         columns, of = describe(table.codec), part.name if several else ""
-        even = even_bars(release.cells, table.codec, place) if isinstance(release, PrivateRelease) else {}
         # Of events, persons count equally in what was measured, and events in these pictures: no band would fit.
         bands = release.bands if isinstance(release, PrivateRelease) and part.parent is None else None
         title = f"What {of} look like" if of else "What the table looks like"
-        found += attempted(title, distributions, columns, table.counts, private, bands, even, of)
+        found += attempted(title, distributions, columns, table.counts, private, bands, of)
         found += attempted("What became coarser", _limits, bands, release.described)
         paired = None if several else bands
         fine = table.some_fine if paired is not None else None
@@ -153,21 +123,21 @@ def _pictures(release: AnyRelease, seen: ReleaseTally) -> list[Part]:
     return found
 
 
-def _private_page(release: PrivateRelease, files: Files, seen: ReleaseTally, whole: Bounds) -> str:
+def _private_page(release: PrivateRelease, files: Mapping[str, Any], seen: ReleaseTally, whole: Bounds) -> str:
     privacy, budget = release.privacy, release.privacy.budget
     chance = guess(float(budget.epsilon), float(budget.delta))
     given = {"privacy": privacy, "budget": budget, "files": files, "chance": chance}
-    bound = stated(release.certificate, whole) or NO_CERTIFICATE
+    bound, spending = stated(release.certificate, whole) or NO_CERTIFICATE, "How the budget was spent"
     sections = attempted("The first synthetic rows", _first_rows, release, files, seen, whole)
     sections += [
         section("cover", "At a glance", "cover.html", accuracy=bound, **given),
         section("protects", "What it protects", "guarantee.html", guarantee_words=guarantee_words, **given),
-        *attempted("How the budget was spent", _spending, privacy),
+        *attempted(spending, section, "budget", spending, "budget.html", **given),
         *attempted("How accurate it is", accuracy, release, whole),
     ]
-    if files.several:
+    if files["several"]:
         share = [f"{100 * value:.1f}%" for value in seen.events / max(1, seen.events.sum())]
-        title = f"How many {files.described.events.name} a synthetic person has"
+        title = f"How many {files['described'].events.name} a synthetic person has"
         sections.append(section("events", title, "events.html", shares=list(enumerate(share))))
     sections += _pictures(release, seen)
     if (spectrum := release.fitted.spectrum) is not None:
@@ -181,7 +151,7 @@ def _private_page(release: PrivateRelease, files: Files, seen: ReleaseTally, who
     return render("private.html", sections=sections, headline=headline(release, whole), **given)
 
 
-def _anonymous_page(release: AnonymousRelease, files: Files, pictures: list[Part]) -> str:
+def _anonymous_page(release: AnonymousRelease, files: Mapping[str, Any], pictures: list[Part]) -> str:
     """It says first what it is not, and carries no budget."""
     given = {"release": release, "files": files, "privacy": None}
     r, title = release.group_size, "What it protects, and what it does not"
@@ -195,10 +165,10 @@ def _anonymous_page(release: AnonymousRelease, files: Files, pictures: list[Part
     return render("anonymous.html", sections=sections, **given)
 
 
-def _first_rows(release: PrivateRelease, files: Files, seen: ReleaseTally, whole: Bounds) -> Part:
+def _first_rows(release: PrivateRelease, files: Mapping[str, Any], seen: ReleaseTally, whole: Bounds) -> Part:
     """What the release is in one line, for somebody who reads nothing else, and the first rows of every table."""
     tables = []
-    for part in files.described.tables:
+    for part in files["described"].tables:
         if (table := seen.tables.get(part.name)) is None or not table.rows:
             continue
         names = list(table.first)[:SAMPLED]
@@ -217,17 +187,6 @@ def _limits(bands: Bands | None, described: Description) -> Part | None:
     if not notes and not relations:
         return None
     return section("limits", "What became coarser", "limits.html", notes=notes, relations=relations)
-
-
-def _spending(privacy: PrivacyStatement) -> Part:
-    """The charges by purpose, as one bar and a table."""
-    whole = privacy.budget.amount
-    parts = [(charge.purpose, charge.amount) for charge in privacy.charges]
-    if whole > privacy.spent:
-        parts.append(("left unspent", whole - privacy.spent))
-    shares = [(name, amount, float(amount / whole)) for name, amount in parts]
-    given = {"privacy": privacy, "budget": privacy.budget}
-    return section("budget", "How the budget was spent", "budget.html", parts=shares, **given)
 
 
 def accuracy(release: PrivateRelease, whole: Bounds) -> Part:
@@ -258,35 +217,19 @@ def guess(epsilon: float, delta: float) -> float:
 
 def _reuse(given: Mapping[str, Any]) -> Part:
     """How to check, read, ask and cite the bundle, to be copied."""
-    last = given["files"].described.tables[-1]
-    question, python = _example_question(last.written, f"{last.name}." if given["files"].several else "")
-    return section("reuse", "Cite and reuse", "reuse.html", question=question, python=python, **given)
+    last = given["files"]["described"].tables[-1]
+    question = _example_question(last.written, f"{last.name}." if given["files"]["several"] else "")
+    return section("reuse", "Cite and reuse", "reuse.html", question=question, **given)
 
 
-def _example_question(schema: Schema, of: str) -> tuple[str, str]:
-    """A question that this very table can be asked, for the command line and for Python; `of` stands before columns' names."""
+def _example_question(schema: Schema, of: str) -> str:
+    """A question that this very table can be asked; `of` stands before columns' names."""
     plain = [own for own in schema.encoded if own.name.isidentifier()]  # no name that would need quoting
     for own in plain:
-        if own.type == "boolean":
-            return f"share {of}{own.name}={own.flags[1]}", f'release.share({{"{of}{own.name}": True}})'
-        if own.type == "string" and own.enum and own.enum[0].isidentifier():
-            return f"share {of}{own.name}={own.enum[0]}", f'release.share({{"{of}{own.name}": "{own.enum[0]}"}})'
-    name = next((own.name for own in plain if own.type in ("integer", "number")), "COLUMN")
-    return f"mean {of}{name}", f'release.mean("{of}{name}")'
-
-
-def even_bars(all_cells: Mapping[int, Cells], codec: Codec, place: int) -> dict[int, Array]:
-    """In which bars of numbers values are spread evenly; nothing is said of numbers that are drawn as distances.
-
-    `place` is that of the table's first column among all.
-    """
-    cells = {j - place: own for j, own in all_cells.items()}
-    out = {}
-    for j, (name, column) in enumerate(zip(codec.names, describe(codec), strict=True)):
-        field = codec.schema[name]
-        if field.type in ORDERED_TYPES and not (j in cells and name in codec.schema.links):
-            out[j] = even_inside(column, field, cells[j].measure if j in cells else None)
-    return out
+        label = own.flags[1] if own.type == "boolean" else own.enum[0] if own.type == "string" and own.enum else ""
+        if own.type == "boolean" or label.isidentifier():
+            return f"share {of}{own.name}={label}"
+    return f"mean {of}{next((own.name for own in plain if own.type in ('integer', 'number')), 'COLUMN')}"
 
 
 # What the certificate says.

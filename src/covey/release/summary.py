@@ -12,8 +12,7 @@ from datetime import date, datetime, timedelta
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
-from covey.core.numbers.grid import Measure
+from covey.core.arrays import Floats, Integers
 from covey.html import shorten
 from covey.methods.laws import CodeLaw
 from covey.release.contents import AnyRelease, PrivateRelease
@@ -49,67 +48,26 @@ class Column:
         own = np.bincount(self.group, weights=counts, minlength=len(self.labels))
         return np.asarray(own / max(1, counts.sum()), dtype=np.float64)
 
-    @property
-    def is_flag(self) -> bool:
-        """Whether it is a boolean."""
-        return self.type == "boolean"
-
 
 def describe(codec: Codec) -> list[Column]:
     """The attributes of a codec, from its public schema alone; many ordered bins are joined to MOST_BINS or fewer."""
     out = []
     for name, size in zip(codec.names, codec.domain_sizes, strict=True):
         field = codec.schema[name]
-        bins = field.type in ORDERED_TYPES
-        labels = bin_labels(field) if bins else tuple(shorten(label, 40) for label in field.labels)
-        special = tuple(shorten(word, 40) for word in field.special)
-        group = np.arange(size, dtype=np.int64)
-        ordered = bins or field.ordered
-        if ordered and len(labels) > MOST_BINS:
-            joined = np.arange(len(labels)) * MOST_BINS // len(labels)
-            first = np.searchsorted(joined, np.arange(MOST_BINS))
-            last = np.append(first[1:], len(labels)) - 1
-            group[: len(labels)] = joined
-            if bins:
-                labels = _ranges(field, field.axis.starts[first], field.axis.ends[last])
-            else:
-                labels = tuple(
-                    labels[i] if i == j else f"{labels[i]} … {labels[j]}" for i, j in zip(first, last, strict=True)
-                )
-            group[len(joined) :] = MOST_BINS + np.arange(size - len(joined))
-        has_missing = not field.required
-        out.append(
-            Column(
-                shorten(name),
-                field.type,
-                domain_words(field),
-                labels + special + ((MISSING,) if has_missing else ()),
-                group,
-                ordered,
-                has_missing,
-            )
-        )
-    return out
-
-
-def even_inside(column: Column, field: Field, measure: Measure | None = None) -> Array:
-    """For each bar of a number whether values are drawn evenly inside it, because nothing finer was measured.
-
-    Without a measure of its own a number is drawn evenly inside each bin; several bins in one bar are not even together. A
-    single value at the end of a bar may stand out of it: bounds are measured by themselves.
-    """
-    starts, ends = field.axis.starts, field.axis.ends
-    group = column.group[: len(starts)]
-    bars, out = np.arange(group[-1] + 1), np.zeros(len(column.labels), dtype=bool)
-    first, last = np.searchsorted(group, bars), np.searchsorted(group, bars, side="right") - 1
-    low, high = starts[first], ends[last]
-    if measure is None:
-        out[bars] = (first == last) & (low < high)
-        return out
-    start, stop = (measure.grid.specials + edge - field.axis.low for edge in (low, high + 1))
-    at = np.searchsorted(measure.start, (start + stop) // 2, side="right") - 1
-    held = np.minimum(measure.stop[at], stop) - np.maximum(measure.start[at], start)
-    out[bars] = (held >= 2) & (held >= stop - start - 1)
+        bins, own = field.type in ORDERED_TYPES, [] if field.type in ORDERED_TYPES else list(field.labels)
+        count, ordered = len(field.axis.starts) if bins else len(own), bins or field.ordered
+        bars = np.arange(count) * MOST_BINS // count if ordered and count > MOST_BINS else np.arange(count)
+        first = np.unique(bars, return_index=True)[1]
+        last = np.append(first[1:], count) - 1
+        if bins:
+            labels = _ranges(field, field.axis.starts[first], field.axis.ends[last])
+        else:
+            ends = ([shorten(own[k], 40) for k in both] for both in zip(first, last, strict=True))
+            labels = [" … ".join(dict.fromkeys(both)) for both in ends]
+        apart = [*(shorten(word, 40) for word in field.special), *([] if field.required else [MISSING])]
+        group = np.concatenate([bars, np.arange(len(first), len(first) + size - count)])
+        given = (*labels, *apart), group, ordered, not field.required
+        out.append(Column(shorten(name), field.type, domain_words(field), *given))
     return out
 
 
@@ -128,17 +86,13 @@ def domain_words(field: Field) -> str:
     return f"{point(field, low)} to {point(field, high)}{special}"
 
 
-def bin_labels(field: Field) -> tuple[str, ...]:
-    """The bins of a number or date."""
-    return _ranges(field, field.axis.starts, field.axis.ends)
-
-
-def _ranges(field: Field, starts: Integers, ends: Integers) -> tuple[str, ...]:
+def _ranges(field: Field, starts: Integers, ends: Integers) -> list[str]:
+    """Bins of a number or date."""
     whole = field.type in ("integer", "date")
     edges = [point(field, s) for s in starts]
     # Continuous bins meet at their edges; whole numbers and days end one step earlier.
     closing = [point(field, e if whole else e + 1) for e in ends]
-    return tuple(a if s == e else f"{a} – {b}" for a, b, s, e in zip(edges, closing, starts, ends, strict=True))
+    return [a if s == e else f"{a} – {b}" for a, b, s, e in zip(edges, closing, starts, ends, strict=True)]
 
 
 def point(field: Field, step: int) -> str:
