@@ -23,9 +23,9 @@ from covey.release.verify import bundle_digest, file_digest, verify_bundle
 from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.workflow import Account, PrivateOrder, release, resume
+from tests.clinic import clinic
+from tests.clinic import write as write_linked
 from tests.commands import run
-from tests.test_tree import clinic
-from tests.test_tree import write as write_linked
 
 pytestmark = [
     pytest.mark.usefixtures("few_steps"),

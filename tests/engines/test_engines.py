@@ -17,7 +17,7 @@ from covey.core.tables.counts import column_counts, moments, size_counts
 from covey.core.tables.domain import CodeCounts, PairTables
 from covey.engines import spark
 from covey.engines.rows import Mapped
-from covey.errors import InputError, InternalError, ParameterError
+from covey.errors import InputError, InternalError
 from covey.methods.records import trimmed
 from covey.table import csvfile, databases
 from covey.table.codec import Codec
@@ -215,14 +215,6 @@ def test_the_private_log_is_the_same(place):
     assert found.ignored == ("note",)
 
 
-def test_another_table_gives_another_release(place):
-    """The suite above would notice: one changed row moves the centres."""
-    changed = survey().with_columns(smokes=pl.Series([False] * N))
-    a = covey.PrivateSynthesizer(2.0, schema=SCHEMA, seed=7).fit(place(survey()))
-    b = covey.PrivateSynthesizer(2.0, schema=SCHEMA, seed=7).fit(place(changed))
-    assert not np.array_equal(a.centres.points, b.centres.points)
-
-
 def test_a_table_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("covey.reading.KEEP_BYTES", 0)
     path = as_csv(survey(), tmp_path)
@@ -230,12 +222,3 @@ def test_a_table_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
     survey(N + 1).write_csv(path)
     with pytest.raises(InputError, match="changed"):
         rows.reduce(CodeCounts((0, 1, 2, 3), (50,) * 4))
-
-
-def test_records_prepared_for_another_synthesizer_are_refused():
-    """Codes under another schema, or cells instead of codes: whether fitting them fails would depend on the records."""
-    prepared = covey.PrivateSynthesizer(1.0, schema=SCHEMA).prepare(survey())
-    for other in (covey.PrivateSynthesizer(1.0, schema=FLAGS), covey.AnonymousSynthesizer(5, schema=SCHEMA)):
-        with pytest.raises(ParameterError, match="prepared by another synthesizer"):
-            other.fit(prepared)
-    covey.PrivateSynthesizer(2.0, 1e-9, schema=SCHEMA, seed=1).fit(prepared)

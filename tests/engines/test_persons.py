@@ -1,6 +1,5 @@
 """Rows of one person, scattered over parts, weigh as much as one person: in every engine, to the last bit."""
 
-import re
 from functools import cache, partial
 
 import numpy as np
@@ -29,7 +28,7 @@ from covey.reading import Reader
 from covey.table.codec import Codec
 from covey.table.columns import named
 from covey.table.schema import AtMost, Field, Schema
-from tests.test_tree import PACKAGE, clinic
+from tests.clinic import PACKAGE, clinic
 
 from .test_engines import FLAGS, NUMBERS, SCHEMA, flags, place, survey  # noqa: F401 # a fixture
 from .test_engines import visits as stays
@@ -119,20 +118,6 @@ def test_every_engine_releases_the_same(place):  # noqa: F811
         assert one.centres.points.tobytes() == two.centres.points.tobytes()
         assert (one.certificate, one.privacy) == (two.certificate, two.privacy)
         assert (not one._law.cells) == (schema is SCHEMA)
-
-
-def test_numbers_of_persons_are_those_of_a_random_row_of_a_random_person():
-    """One person with half of all rows moves a median of rows, and hardly one of persons."""
-    g = np.random.default_rng(0)
-    own = np.round(g.normal(300, 40, 800))
-    frame = pl.DataFrame({"who": [f"p{k}" for k in range(800)] + ["one"] * 800, "x": [*own, *[900.0] * 800]})
-    schema = Schema((Field("x", "number", 0, 10**6, decimals=0, required=True), Field("b", "boolean")))
-    frame = frame.with_columns(b=pl.Series(g.random(1600) < 0.5))
-    made = covey.PrivateSynthesizer(8.0, 1e-6, schema=schema, person="who", seed=1).fit(frame).sample(800)
-    assert made["x"].median() == pytest.approx(np.median(own), abs=8)
-    assert (made["x"] == 900).mean() < 0.03
-    rows = covey.PrivateSynthesizer(8.0, 1e-6, schema=schema, seed=1).fit(frame.drop("who")).sample(800)
-    assert (rows["x"] == 900).mean() > 0.4
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -225,22 +210,6 @@ def test_all_rows_at_once_are_refused():
         synth().prepare(visits(survey())).rows.whole(len)
 
 
-def test_neither_the_column_nor_the_number_of_rows_leaves(tmp_path):
-    """Two tables of the same persons, one with every row three times, are told apart by nothing."""
-    frame = visits(survey())
-    faces = []
-    for table in (frame, pl.concat([frame] * 3)):
-        fitted = synth()
-        prepared = fitted.prepare(table)
-        fitted.fit(prepared)
-        faces.append([repr(prepared), repr(fitted), str(fitted.privacy), fitted._repr_html_(), fitted.n])
-        assert "patient" not in fitted.schema.names
-        assert not re.search(rf"\b{len(table)}\b", " ".join(map(str, faces[-1])))
-    assert faces[0][0] == faces[1][0]
-    assert faces[0][2] == faces[1][2]
-    assert faces[0][4] == faces[1][4]
-
-
 def test_the_column_of_persons_leaves_the_schema():
     named_too = Schema((*SCHEMA.fields, Field("patient", "string", enum=("p1", "p2"), confirmed=False)), drafted=True)
     fitted = synth(named_too).fit(visits(survey()))
@@ -272,14 +241,6 @@ def test_wrong_combinations_are_refused(options, words):
 def test_a_column_that_is_not_there_is_refused():
     with pytest.raises(InputError, match="the table has no column 'somebody'"):
         synth(person="somebody").fit(visits(survey()))
-
-
-def test_prepared_for_persons_or_not_is_not_the_same():
-    frame = visits(survey())
-    with pytest.raises(ParameterError, match="prepared by another synthesizer"):
-        covey.PrivateSynthesizer(1.0, schema=SCHEMA).fit(synth().prepare(frame))
-    with pytest.raises(ParameterError, match="prepared by another synthesizer"):
-        synth().fit(covey.PrivateSynthesizer(1.0, schema=SCHEMA).prepare(frame))
 
 
 def test_the_driver_of_spark_sees_the_persons_and_sums_alone(spark, collected):  # noqa: F811

@@ -13,7 +13,6 @@ from audits.gates import a_budget, a_gate, asked, fit_bits
 from covey.core.noise import integers as noise_module
 from covey.core.noise.matrix import MatrixNoise
 from covey.core.numbers.grid import Category
-from covey.core.paper.bodies import Ball, Box, HalfSpace
 from covey.core.tables.counts import UNIT, Coding, moments, wide_enough
 from covey.core.tables.distance import misplaced_bits
 from covey.core.tables.domain import Domain
@@ -217,26 +216,6 @@ def test_warnings_come_from_public_sizes_alone():
             covey.PrivateSynthesizer(0.1, seed=13).fit(np.full((30, 20), fill))
         messages.add(str(caught[0].message))
     assert len(messages) == 1
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({"delta": delta} for delta in (-1.0, 1.0, "x")),
-        *({"neighbours": "add-remove"}, {"rows_per_person": 0}, {"noise": "none"}),
-        *({"certificate_share": share} for share in (1, -0.1)),
-        *({"domain": domain} for domain in ([], [0], [2.5])),
-        *({"ordinal": [0]}, {"domain": [2], "ordinal": [1]}, {"domain": [2, 2], "at_most": [([0], 1)]}),
-        *({"at_most": limits} for limits in ([([0, 1], -1)], [([0, 0], 1)], [([0, 1], 1), ([1, 2], 1)], 3)),
-        *({"kappa": 0.5}, {"t": 2}, {"method": "paper", "delta": 1e-9}, {"method": "paper", "domain": [2]}),
-        *({"body": body} for body in (HalfSpace([1.0], 1), Ball(2, 0.0), Box([1.0], [1.0]))),
-        *({"body": Ball(2), **other} for other in ({"domain": [2, 2]}, {"at_most": [([0, 1], 1)]}, {"t": 1})),
-    ],
-    ids=lambda wrong: "-".join(wrong),
-)
-def test_impossible_parameters_are_refused_before_any_data(wrong):
-    with pytest.raises(ParameterError):
-        covey.PrivateSynthesizer(1.0, **wrong)
 
 
 @pytest.mark.parametrize("table", [[[0, 3]], [[-1, 0]], [[0.5, 0]], [[0, 0, 0]]])

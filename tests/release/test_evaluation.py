@@ -24,6 +24,7 @@ from covey.release.evaluation import (
     evaluation_html,
     evaluation_words,
     learn,
+    once_a_person,
     prediction,
     share_compared,
     total_variation,
@@ -626,3 +627,11 @@ def test_a_number_determines_a_category_by_intervals():
     assert figures["text follows from came"]["synthetic"] <= 0.005
     drawn["text"] = drawn["text"][::-1]
     assert found_in(contradicted(true, drawn))["text follows from came"]["synthetic"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_persons_are_spread_evenly():
+    names, places = ["a", "b", None, "c", "a"], np.array([0, 0, 0, 1, 2, 3, 3, 4, 2])
+    chosen = once_a_person(names, places)
+    person = np.array(["a", "a", "a", "b", "", "c", "c", "a", ""])[chosen]
+    assert {name: int((person == name).sum()) for name in "abc"} == {"a": 60, "b": 60, "c": 60}
+    assert (np.bincount(chosen, minlength=9) == [15, 15, 15, 60, 0, 30, 30, 15, 0]).all()

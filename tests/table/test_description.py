@@ -8,47 +8,7 @@ import pytest
 from covey.errors import ParameterError
 from covey.reading import Reader
 from covey.table.description import Description, is_package
-
-GOOD = {
-    "title": "A clinic",
-    "resources": [
-        {
-            "name": "patients",
-            "path": "patients.csv",
-            "schema": {
-                "primaryKey": "id",
-                "fields": [
-                    {"name": "id", "type": "string"},
-                    {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 99}},
-                ],
-            },
-        },
-        {
-            "name": "visits",
-            "path": "visits.csv",
-            "covey": {"at_most": 9, "order": "day"},
-            "schema": {
-                "foreignKeys": [{"fields": "who", "reference": {"resource": "patients", "fields": "id"}}],
-                "fields": [
-                    {"name": "who", "type": "string"},
-                    {
-                        "name": "day",
-                        "type": "integer",
-                        "constraints": {"minimum": 0, "maximum": 365, "required": True},
-                        "covey": {"default": 0},
-                    },
-                    {"name": "ward", "type": "string", "constraints": {"enum": ["a", "b"]}},
-                ],
-            },
-        },
-    ],
-}
-
-
-def changed(change):
-    data = copy.deepcopy(GOOD)
-    change(data["resources"][0], data["resources"][1])
-    return data
+from tests.clinic import GOOD, changed
 
 
 def test_a_package_is_read_and_written_as_it_was():

@@ -19,7 +19,7 @@ from covey.table.columns import Words
 from covey.table.dialects import Spelling
 from covey.table.schema import Field, Schema
 from covey.table.spark import BatchEncoder, SparkParquet, plan
-from tests.test_tree import PACKAGE
+from tests.clinic import PACKAGE
 
 OF_FILES = Schema(
     (

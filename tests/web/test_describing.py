@@ -11,9 +11,8 @@ from covey.release.verify import verify_bundle
 from covey.table.description import Description
 from covey.web import drafts
 from covey.web.jobs import Job
+from tests.clinic import GOOD, clinic
 from tests.commands import run
-from tests.table.test_description import GOOD
-from tests.test_tree import clinic
 from tests.web.conftest import words
 
 CHOSEN = {"epsilon": "5", "guarantee": "delta", "delta": "1e-5", "dataset": "clinic"}

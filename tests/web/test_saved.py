@@ -10,8 +10,8 @@ from covey.privacy.ledger import Ledger
 from covey.web import workspace as workspaces
 from covey.web.folders import hold
 from covey.web.jobs import Job
+from tests.clinic import clinic
 from tests.methods.test_proposals import WORDS, related
-from tests.test_tree import clinic
 from tests.web.conftest import opened_workspace, served, words
 from tests.web.test_describing import as_csv
 from tests.web.test_workspace import mode

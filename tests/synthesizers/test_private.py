@@ -2,16 +2,21 @@
 
 import inspect
 import warnings
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import covey
+import covey.methods.regain.bits as regain
+from covey import drawing
+from covey.core import arrays
 from covey.core.paper.bodies import Ball, Box, HalfSpace, ProductOfSimplices
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
 from covey.synthesizers import PrivateSynthesizer
+from covey.table.schema import Field
+from tests.clinic import PACKAGE, clinic, described
 
 pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]
 X = np.random.default_rng(0).integers(0, 2, (500, 6), dtype=np.uint8)
@@ -28,15 +33,22 @@ def test_public_names_are_pinned():
     assert list(inspect.signature(covey.AnonymousSynthesizer).parameters)[:1] == ["group_size"]
 
 
-@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32, np.float64])
-@pytest.mark.parametrize("make", [private, lambda: covey.AnonymousSynthesizer(group_size=5)])
-def test_rows_come_back_in_the_kind_that_went_in(dtype, make):
-    table = X.astype(dtype)
-    before = table.copy()
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.uint16, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("make", "form"),
+    [
+        (private, np.asarray),
+        (lambda: covey.AnonymousSynthesizer(group_size=5), np.asarray),
+        (lambda: covey.PrivateSynthesizer(0.01, 1e-6), sp.csr_array),
+    ],
+)
+def test_rows_come_back_in_the_kind_that_went_in(dtype, make, form):
+    table = form(X.astype(dtype))
     Z = make().fit(table).sample(50)
     assert Z.dtype == table.dtype
-    assert set(np.unique(Z)) <= {0, 1}
-    assert (table == before).all()
+    assert isinstance(Z, type(table))
+    assert set(np.unique(Z if form is np.asarray else Z.data)) <= {0, 1}
+    assert not (table != form(X.astype(dtype))).max()
 
 
 def test_fit_accepts_lists_read_only_and_strided_arrays():
@@ -153,6 +165,29 @@ def test_anonymous_results_carry_their_public_facts():
     assert "not differentially private" in repr(synth)
 
 
+FLAGS = covey.Schema(tuple(Field(name, "boolean", required=True) for name in "abcdef"))
+AGES = covey.Schema((Field("a", "integer", 0, 1), FLAGS.fields[1]))
+LEARNED = covey.Schema((Field("a", "integer", learn=True), FLAGS.fields[1]))
+FRAME = {"who": ["x", "y"] * 20, **{name: ["true", "false"] * 20 for name in "abcdef"}}
+MAKERS = {
+    "flags": lambda: covey.PrivateSynthesizer(1.0, schema=FLAGS),
+    "another schema": lambda: covey.PrivateSynthesizer(1.0, schema=AGES),
+    "a learned one": lambda: covey.PrivateSynthesizer(1.0, 0.01, schema=LEARNED),
+    "persons": lambda: covey.PrivateSynthesizer(1.0, schema=FLAGS, person="who"),
+    "groups": lambda: covey.AnonymousSynthesizer(5, schema=AGES),
+    "a package": lambda: covey.PrivateSynthesizer(1.0, schema=PACKAGE),
+    "another package": lambda: covey.PrivateSynthesizer(1.0, schema=described(lambda _, v: v["covey"].pop("order"))),
+}
+
+
+@pytest.mark.parametrize(("one", "other"), [pair for pair in product(MAKERS, repeat=2) if pair[0] != pair[1]])
+def test_records_prepared_for_another_synthesizer_are_refused(one, other):
+    """Other codes, cells instead of codes, other weights: whether fitting them fails would depend on the records."""
+    prepared = MAKERS[one]().prepare(clinic(40) if "package" in one else FRAME)
+    with pytest.raises(ParameterError, match="prepared by another synthesizer"):
+        MAKERS[other]().fit(prepared)
+
+
 def test_sampling_before_fitting_is_refused():
     for synth in (private(), covey.AnonymousSynthesizer(group_size=3)):
         with pytest.raises(NotFittedError, match="fit"):
@@ -189,13 +224,8 @@ def test_bad_input_22_no_group_below_the_size(size):
     assert synth.centres.weights.min() >= size / 500 - 1e-15
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "abc", None])
-def test_bad_input_23_impossible_epsilons(epsilon):
-    with pytest.raises(ParameterError, match="epsilon"):
-        private(epsilon=epsilon)
-
-
 WRONG = {
+    "epsilon": [0, -1, float("nan"), float("inf"), "abc", None],
     "kappa": [0, 1, -0.5, float("nan"), "x"],
     "alpha": [0, -1, float("inf")],
     "b": [0, -2, float("nan")],
@@ -206,18 +236,42 @@ WRONG = {
     "seed": [-1, "x"],
     "body": ["cube", HalfSpace([1.0], 1), Ball(2, 0.0)],
 }
-REGAIN = [("delta", 1), ("delta", -0.1), ("certificate_share", 1)]
+OF_REGAIN = {
+    "delta": [-1.0, -0.1, 1.0, "x"],
+    "neighbours": ["add-remove"],
+    "rows_per_person": [0],
+    "noise": ["none"],
+    "certificate_share": [1, -0.1],
+    "domain": [[], [0], [2.5]],
+    "at_most": [[([0, 1], -1)], [([0, 0], 1)], [([0, 1], 1), ([1, 2], 1)], 3],
+    "kappa": [0.5],
+    "t": [2],
+    "body": [HalfSpace([1.0], 1), Ball(2, 0.0), Box([1.0], [1.0])],
+}
+TOGETHER = [
+    *({"ordinal": [0]}, {"domain": [2], "ordinal": [1]}, {"domain": [2, 2], "at_most": [([0], 1)]}),
+    *({"method": "paper", "delta": 1e-9}, {"method": "paper", "domain": [2]}),
+    *({"body": Ball(2), **other} for other in ({"domain": [2, 2]}, {"at_most": [([0, 1], 1)]}, {"t": 1})),
+]
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [*({n: v} for n, values in WRONG.items() for v in values), *({n: v, "method": "regain"} for n, v in REGAIN)],
-    ids=lambda wrong: f"{next(iter(wrong))}-{type(next(iter(wrong.values()))).__name__}",
+    ("name", "value", "method"),
+    [
+        *((name, value, "paper") for name, values in WRONG.items() for value in values),
+        *((name, value, "regain") for name, values in OF_REGAIN.items() for value in values),
+    ],
 )
-def test_bad_input_26_impossible_parameters_before_any_data(wrong):
+def test_bad_inputs_23_and_26_impossible_parameters_are_refused_by_name_before_any_data(name, value, method):
     with pytest.raises(ParameterError) as caught:
-        private(**wrong)
-    assert next(iter(wrong)) in str(caught.value) or "share" in str(caught.value)
+        private(**{"method": method, name: value})
+    assert name in str(caught.value) or "share" in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", TOGETHER, ids="-".join)
+def test_parameters_that_do_not_go_together_are_refused(wrong):
+    with pytest.raises(ParameterError):
+        covey.PrivateSynthesizer(1.0, **wrong)
 
 
 @pytest.mark.parametrize("m", [0, -5, 2.0, "all", None, True, 10**15])
@@ -270,7 +324,7 @@ def test_columns_must_match_the_body():
 
 
 def test_rows_are_drawn_in_parts_that_are_the_same_whenever_they_are_asked_for(monkeypatch):
-    monkeypatch.setattr("covey.drawing.PART_ROWS", 100)
+    monkeypatch.setattr(drawing, "PART_ROWS", 100)
     X = np.random.default_rng(3).integers(0, 2, (400, 6))
     synth = covey.PrivateSynthesizer(5.0, 1e-6, seed=1).fit(X)
     drawn = synth.draw(250)
@@ -319,13 +373,6 @@ def test_sparse_and_dense_tables_give_the_same_release(form, options):
         assert sparse.certify(drawn) == dense.certify(drawn.toarray())
 
 
-@pytest.mark.parametrize("kind", [bool, np.int8, np.uint16, np.int64, np.float32, np.float64])
-def test_rows_come_back_in_the_type_they_came_in(kind):
-    drawn = covey.PrivateSynthesizer(0.01, 1e-6, seed=1).fit(sp.csr_array(bits().astype(kind))).sample(10)
-    assert drawn.dtype == kind
-    assert outcome(sp.csr_array(bits().astype(kind))) == outcome(bits().astype(kind))
-
-
 def with_entry(value, kind=np.float64):
     X = bits().astype(kind)
     X[3, 4] = value
@@ -346,6 +393,7 @@ ODD = {
     "not a number": with_entry(np.nan),
     "infinite": with_entry(np.inf),
     "complex": sp.csr_array(bits().astype(complex)),
+    **{f"plain {kind}": sp.csr_array(bits().astype(kind)) for kind in ("?", "i1", "u2", "i8", "f4", "f8")},
     "empty rows": sp.csr_array(np.zeros((N, P), np.uint8)),
     "no rows": sp.csr_array((0, P), dtype=np.uint8),
     "no columns": sp.csr_array((N, 0), dtype=np.uint8),
@@ -390,7 +438,7 @@ def test_other_methods_say_how_to_go_on():
 
 def test_a_wide_table_that_does_not_fit_is_refused_with_the_numbers(monkeypatch):
     X = sp.csr_array((50, 30_000), dtype=np.uint8)
-    monkeypatch.setattr("covey.core.arrays.physical_memory", lambda: 24 * 2**30)
+    monkeypatch.setattr(arrays, "physical_memory", lambda: 24 * 2**30)
     with pytest.raises(
         ParameterError, match=r"30,000 columns with 60,000 categories needs 3\d\.\d GiB and this machine allows 18 GiB"
     ):
@@ -399,7 +447,7 @@ def test_a_wide_table_that_does_not_fit_is_refused_with_the_numbers(monkeypatch)
 
 def test_wide_tables_run_from_end_to_end(monkeypatch):
     # Through the path of wide tables, made small: means and pairs are near the truth, and the certificate holds.
-    monkeypatch.setattr("covey.methods.regain.bits.LOW_RANK_COLUMNS", 80)
+    monkeypatch.setattr(regain, "LOW_RANK_COLUMNS", 80)
     generator = np.random.default_rng(3)
     scores = generator.standard_normal((5000, 2)) @ generator.normal(0, 1, (2, 90)) - 1
     X = (generator.random((5000, 90)) < 1 / (1 + np.exp(-scores))).astype(np.uint8)

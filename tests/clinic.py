@@ -1,0 +1,84 @@
+"""A small clinic that tests of several rooms share: patients and their visits, as columns of text, as files, as a package."""
+
+import copy
+import json
+
+import numpy as np
+
+from covey.table.description import Description
+
+GOOD = {
+    "title": "A clinic",
+    "resources": [
+        {
+            "name": "patients",
+            "path": "patients.csv",
+            "schema": {
+                "primaryKey": "id",
+                "fields": [
+                    {"name": "id", "type": "string"},
+                    {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 99}},
+                ],
+            },
+        },
+        {
+            "name": "visits",
+            "path": "visits.csv",
+            "covey": {"at_most": 9, "order": "day"},
+            "schema": {
+                "foreignKeys": [{"fields": "who", "reference": {"resource": "patients", "fields": "id"}}],
+                "fields": [
+                    {"name": "who", "type": "string"},
+                    {
+                        "name": "day",
+                        "type": "integer",
+                        "constraints": {"minimum": 0, "maximum": 365, "required": True},
+                        "covey": {"default": 0},
+                    },
+                    {"name": "ward", "type": "string", "constraints": {"enum": ["a", "b"]}},
+                ],
+            },
+        },
+    ],
+}
+
+
+def changed(change):
+    """The description of the clinic, changed by a function of its two tables."""
+    data = copy.deepcopy(GOOD)
+    change(data["resources"][0], data["resources"][1])
+    return data
+
+
+def described(change):
+    """The package, changed."""
+    return Description.from_dict(changed(change))
+
+
+PACKAGE = Description.from_dict(GOOD)
+
+
+def clinic(n=300, seed=0):
+    """Patients and their visits as columns of text, visits in no order."""
+    g = np.random.default_rng(seed)
+    who = g.permutation(np.repeat(np.arange(n), g.integers(0, 5, n)))
+    patients = {"age": [str(a) for a in g.integers(0, 99, n)], "id": [f"p{i}" for i in range(n)]}
+    visits = {"day": [str(d) for d in g.integers(0, 365, len(who))], "who": [f"p{i}" for i in who]}
+    return {"patients": patients, "visits": {**visits, "ward": [str(w) for w in g.choice(["a", "b"], len(who))]}}
+
+
+def write(folder, tables):
+    """The clinic as files; where its package is."""
+    for name, columns in tables.items():
+        lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    (folder / "package.json").write_text(json.dumps(GOOD))
+    return folder / "package.json"
+
+
+def ruled(change=lambda data: None):
+    """Nobody under 50 lies in ward b."""
+    data = copy.deepcopy(GOOD)
+    data["covey"] = {"rules": [{"forbid": {"patients.age": {"maximum": 49}, "visits.ward": "b"}}]}
+    change(data)
+    return data
