@@ -1,14 +1,14 @@
 """The public families of formulas: how a number or date may follow from one, two or three others.
 
-`FORMULAS` is the one place that lists them: what is computed, the same as an expression of the schema, words, and which columns
-are candidates, by types and limits alone. One replaced row moves the number of rows that break a candidate by 1 at most.
+`FORMULAS` lists them. Each stands in one place: what is computed, the same as an expression of the schema, words, and which
+columns are candidates, by types and limits alone. One replaced row moves the number of rows that break a candidate by 1 at most.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 from math import comb
 
 import numpy as np
@@ -32,6 +32,9 @@ CONSTANT = 0.85  # of the rows: a part that nearly always has one value says not
 MOST_THREE = 8000  # candidates with three sources: beyond, there are too many numbers to look for them
 
 
+Propose = Callable[["Formula", Sequence[Column]], Iterator["Candidate"]]
+
+
 @dataclass(frozen=True)
 class Formula:
     """One family. `value` takes a constant and the sources' values; `expression` and `words` name them {k}, {a}, {b}, {c}."""
@@ -40,7 +43,7 @@ class Formula:
     value: Callable[..., Floats]
     expression: str
     words: str
-    propose: Callable[[Formula, Sequence[Column]], Iterator[Candidate]]
+    propose: Propose
     soft: float = 0.05  # of the rows: up to so many that break it, the column is measured by its difference
     handicap: float = 0.0  # of the rows: where several explain a column alike, the simpler one is preferred
 
@@ -112,63 +115,21 @@ class Broken:
         return Counts((broken,))
 
 
-# What is computed.
+FORMULAS: list[Formula] = []  # all families, in the order in which they are looked at
+_DAYS = "floor({a} / 86400) * 86400"
+_MINUTES = "(floor({a} / 100) * 60 + {a} % 100 + {k} * {b}) % 1440"
 
 
-def _same(k: float, a: Floats) -> Floats:
-    return a
+def family(
+    name: str, value: Callable[..., Floats], expression: str, words: str, soft: float = 0.05, handicap: float = 0.0
+) -> Callable[[Propose], Propose]:
+    """List a formula with the function below: which columns are candidates for it, by types and limits."""
 
+    def listed(propose: Propose) -> Propose:
+        FORMULAS.append(Formula(name, value, expression, words, propose, soft, handicap))
+        return propose
 
-def _scaled(k: float, a: Floats) -> Floats:
-    return a * k
-
-
-def _rest(k: float, a: Floats) -> Floats:
-    return k - a
-
-
-def _quotient(k: float, a: Floats) -> Floats:
-    return np.floor(a / k)
-
-
-def _remainder(k: float, a: Floats) -> Floats:
-    return np.mod(a, k)
-
-
-def _age(k: float, a: Floats) -> Floats:
-    return k - a / YEAR
-
-
-def _days(k: float, a: Floats, b: Floats) -> Floats:
-    return np.floor(b / DAY) - np.floor(a / DAY)
-
-
-def _elapsed(k: float, a: Floats, b: Floats) -> Floats:
-    return (b - a) / k
-
-
-def _later(k: float, a: Floats, b: Floats) -> Floats:
-    return np.floor(a / DAY) * DAY + k * b
-
-
-def _moment(k: float, a: Floats, b: Floats) -> Floats:
-    return a + k * b
-
-
-def _product(k: float, a: Floats, b: Floats) -> Floats:
-    return a * b
-
-
-def _ratio(k: float, a: Floats, b: Floats) -> Floats:
-    return k * a / b
-
-
-def _sum(k: float, a: Floats, b: Floats) -> Floats:
-    return a + k * b
-
-
-def _sum3(k: float, a: Floats, b: Floats, c: Floats) -> Floats:
-    return a + k * (b + c)
+    return listed
 
 
 def _clock(k: float, a: Floats, b: Floats) -> Floats:
@@ -176,37 +137,14 @@ def _clock(k: float, a: Floats, b: Floats) -> Floats:
     return np.floor(minutes / 60) * 100 + np.mod(minutes, 60)
 
 
-def _annuity(k: float, a: Floats, b: Floats, c: Floats) -> Floats:
-    rate = b / 1200
-    return a * rate / (1 - (1 + rate) ** -c)
-
-
-def _months(a: Floats) -> Floats:
-    """Months since the year 0 of days, NaN where there is none."""
+def _calendar(a: Floats) -> tuple[Floats, Floats]:
+    """Months since 1970 of seconds, and the day of the month; NaN where there is none."""
     there = np.isfinite(a)
     days = np.where(there, np.floor(a / DAY), 0).astype("datetime64[D]")
-    return np.where(there, days.astype("datetime64[M]").astype(np.int64), np.nan)
-
-
-def _year(k: float, a: Floats) -> Floats:
-    return np.floor(_months(a) / 12) + 1970
-
-
-def _month(k: float, a: Floats) -> Floats:
-    return np.mod(_months(a), 12) + 1
-
-
-def _day(k: float, a: Floats) -> Floats:
-    there = np.isfinite(a)
-    days = np.where(there, np.floor(a / DAY), 0).astype("datetime64[D]")
-    return np.where(there, (days - days.astype("datetime64[M]")).astype(np.int64) + 1, np.nan)
-
-
-def _hour(k: float, a: Floats) -> Floats:
-    return np.floor(np.mod(a, DAY) / 3600)
-
-
-# Which columns are candidates, by types and limits.
+    months = days.astype("datetime64[M]")
+    return np.where(there, months.astype(np.int64), np.nan), np.where(
+        there, (days - months).astype(np.int64) + 1, np.nan
+    )
 
 
 def _pick(columns: Sequence[Column], numbers: bool) -> list[int]:
@@ -233,19 +171,19 @@ def _pairs(columns: Sequence[Column]) -> Iterator[tuple[int, int]]:
                 yield ends(columns, i, j)
 
 
+def widest(columns: Sequence[Column], *chosen: int) -> tuple[int, ...]:
+    """Some columns, the one that a sum of the others should give last: errors of small ones do not drown in it."""
+    return tuple(sorted(chosen, key=lambda x: (columns[x].span, columns[x].often_missing, x)))
+
+
+@family("equal", lambda k, a: a, "{a}", "{t} equals {a}")
 def _propose_equal(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for base, end in _pairs(columns):
         if columns[base].kind == columns[end].kind:
             yield Candidate(formula, end, (base,), slack=HALF * columns[end].step)
 
 
-def _propose_close(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
-    for base, end in _pairs(columns):
-        if min(columns[base].steps, columns[end].steps) > CLOSE_STEPS:
-            for part in CLOSE:
-                yield Candidate(formula, end, (base,), slack=max(columns[end].span / part, columns[end].step))
-
-
+@family("order", lambda k, a: a, "{a}", "{t} is never {side} {a}")
 def _propose_order(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for base, end in _pairs(columns):
         slack = 0.0 if columns[base].kind == columns[end].kind else DAY
@@ -253,6 +191,15 @@ def _propose_order(formula: Formula, columns: Sequence[Column]) -> Iterator[Cand
             yield Candidate(formula, end, (base,), sign, slack)
 
 
+@family("close", lambda k, a: a, "{a}", "{t} lies close to {a}", 0.25, 0.1)
+def _propose_close(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    for base, end in _pairs(columns):
+        if min(columns[base].steps, columns[end].steps) > CLOSE_STEPS:
+            for part in CLOSE:
+                yield Candidate(formula, end, (base,), slack=max(columns[end].span / part, columns[end].step))
+
+
+@family("multiple", lambda k, a: a * k, "{a} * {k}", "{t} is {k} times {a}")
 def _propose_scaled(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for a, t in permutations(_pick(columns, True), 2):
         for k in SCALES:
@@ -260,6 +207,7 @@ def _propose_scaled(formula: Formula, columns: Sequence[Column]) -> Iterator[Can
                 yield Candidate(formula, t, (a,), k, HALF * columns[t].step)
 
 
+@family("rest", lambda k, a: k - a, "{k} - {a}", "{t} and {a} add up to {k}")
 def _propose_rest(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for i, j in combinations(_pick(columns, True), 2):
         a, t = sorted((i, j), key=lambda x: (columns[x].low, x))  # an age is simpler than a year
@@ -269,6 +217,7 @@ def _propose_rest(formula: Formula, columns: Sequence[Column]) -> Iterator[Candi
                 yield Candidate(formula, t, (a,), k, 1.0 if years else HALF * columns[t].step)
 
 
+@family("quotient", lambda k, a: np.floor(a / k), "floor({a} / {k})", "{t} is {a} divided by {k}, rounded down")
 def _propose_quotient(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for a, t in permutations(_pick(columns, True), 2):
         for k in BASES:
@@ -276,6 +225,7 @@ def _propose_quotient(formula: Formula, columns: Sequence[Column]) -> Iterator[C
                 yield Candidate(formula, t, (a,), float(k), 0.5)
 
 
+@family("remainder", lambda k, a: np.mod(a, k), "{a} % {k}", "{t} is what division of {a} by {k} leaves", handicap=0.01)
 def _propose_remainder(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for a, t in permutations(_pick(columns, True), 2):
         for k in BASES:
@@ -283,6 +233,7 @@ def _propose_remainder(formula: Formula, columns: Sequence[Column]) -> Iterator[
                 yield Candidate(formula, t, (a,), float(k), HALF * columns[t].step)
 
 
+@family("age", lambda k, a: k - a / YEAR, "floor({k} - {a} / 31557600)", "{t} counts years since {a}")
 def _propose_age(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for t in _pick(columns, True):
         if columns[t].step != 1 or not 10 < columns[t].span <= 250 or columns[t].low < -1:
@@ -293,6 +244,27 @@ def _propose_age(formula: Formula, columns: Sequence[Column]) -> Iterator[Candid
                 yield Candidate(formula, t, (a,), float(k), 1.0)
 
 
+@family("hour", lambda k, a: np.floor(np.mod(a, DAY) / 3600), "hour({a})", "{t} is the hour of {a}")
+@family("day of the month", lambda k, a: _calendar(a)[1], "day({a})", "{t} is the day of the month of {a}")
+@family("month", lambda k, a: np.mod(_calendar(a)[0], 12) + 1, "month({a})", "{t} is the month of {a}")
+@family("year", lambda k, a: np.floor(_calendar(a)[0] / 12) + 1970, "year({a})", "{t} is the year of {a}")
+def _propose_part(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    """Parts of dates: numbers whose limits are those of the part."""
+    least, most = {"year": (1, 5000), "month": (6, 24), "day of the month": (20, 60), "hour": (8, 60)}[formula.name]
+    for a in _pick(columns, False):
+        for t in _pick(columns, True):
+            own = columns[t]
+            if own.step == 1 and least <= own.span <= most and (own.low >= 1000 or formula.name != "year"):
+                yield Candidate(formula, t, (a,), slack=0.5)
+
+
+@family(
+    "days",
+    lambda k, a, b: np.floor(b / DAY) - np.floor(a / DAY),
+    "days({a}, {b})",
+    "{t} counts days from {a} to {b}",
+    handicap=0.1,
+)
 def _propose_days(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for a, b in permutations(_pick(columns, False), 2):
         for t in _pick(columns, True):
@@ -300,6 +272,7 @@ def _propose_days(formula: Formula, columns: Sequence[Column]) -> Iterator[Candi
                 yield Candidate(formula, t, (a, b), slack=1.0)
 
 
+@family("elapsed", lambda k, a, b: (b - a) / k, "({b} - {a}) / {k}", "{t} is the time from {a} to {b}", handicap=0.1)
 def _propose_elapsed(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for a, b in permutations(_pick(columns, False), 2):
         if "datetime" in (columns[a].kind, columns[b].kind):
@@ -309,25 +282,25 @@ def _propose_elapsed(formula: Formula, columns: Sequence[Column]) -> Iterator[Ca
                         yield Candidate(formula, t, (a, b), k, 1.0)
 
 
+@family("later", lambda k, a, b: a + k * b, "{a} + {k} * {b}", "{t} lies {b} units of {k} seconds after {a}")
+@family(
+    "days later",
+    lambda k, a, b: np.floor(a / DAY) * DAY + k * b,
+    _DAYS + " + {k} * {b}",
+    "{t} lies {b} days {side} {a}",
+)
 def _propose_later(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
+    days = formula.name == "days later"
     for i, j in combinations(_pick(columns, False), 2):
         base, end = ends(columns, i, j)
-        for d in _pick(columns, True):
-            if columns[d].step == 1 and columns[d].span > 5:
-                for sign in (DAY, -DAY):
-                    yield Candidate(formula, end, (base, d), sign, DAY)
-
-
-def _propose_moment(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
-    for i, j in combinations(_pick(columns, False), 2):
-        base, end = ends(columns, i, j)
-        if columns[base].kind == columns[end].kind == "datetime":
+        if days or columns[base].kind == columns[end].kind == "datetime":
             for d in _pick(columns, True):
-                for k in (1.0, 60.0, 3600.0):
-                    for sign in (k, -k):
-                        yield Candidate(formula, end, (base, d), sign, k)
+                if not days or (columns[d].step == 1 and columns[d].span > 5):
+                    for unit, sign in product((DAY,) if days else (1.0, 60.0, 3600.0), (1, -1)):
+                        yield Candidate(formula, end, (base, d), sign * unit, unit)
 
 
+@family("product", lambda k, a, b: a * b, "{a} * {b}", "{t} is {a} times {b}", 0.1)
 def _propose_product(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     numbers = _pick(columns, True)
     for a, b in combinations(numbers, 2):
@@ -340,6 +313,7 @@ def _propose_product(formula: Formula, columns: Sequence[Column]) -> Iterator[Ca
                     )
 
 
+@family("ratio", lambda k, a, b: k * a / b, "{k} * {a} / {b}", "{t} is {k} times {a} over {b}", 0.1, 0.05)
 def _propose_ratio(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     numbers = _pick(columns, True)
     for a, b in permutations(numbers, 2):
@@ -350,11 +324,7 @@ def _propose_ratio(formula: Formula, columns: Sequence[Column]) -> Iterator[Cand
                         yield Candidate(formula, t, (a, b), k, columns[t].step, 0.02)
 
 
-def widest(columns: Sequence[Column], *chosen: int) -> tuple[int, ...]:
-    """Some columns, the one that a sum of the others should give last: errors of small ones do not drown in it."""
-    return tuple(sorted(chosen, key=lambda x: (columns[x].span, columns[x].often_missing, x)))
-
-
+@family("sum", lambda k, a, b: a + k * b, "{a} + {k} * {b}", "{t} is {a} {side} {b}", handicap=0.01)
 def _propose_sum(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     parts = [j for j in _pick(columns, True) if columns[j].usual < CONSTANT]
     for chosen in combinations(parts, 3):
@@ -368,6 +338,13 @@ def _propose_sum(formula: Formula, columns: Sequence[Column]) -> Iterator[Candid
                     yield Candidate(formula, b, (one, two), k, slack)
 
 
+@family(
+    "sum of three",
+    lambda k, a, b, c: a + k * (b + c),
+    "{a} + {k} * ({b} + {c})",
+    "{t} is {a} {side} {b} {side} {c}",
+    handicap=0.03,
+)
 def _propose_sum3(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     every = _pick(columns, True)
     numbers = [j for j in every if columns[j].steps > LEAST_STEPS]
@@ -391,6 +368,12 @@ def _propose_sum3(formula: Formula, columns: Sequence[Column]) -> Iterator[Candi
                 yield Candidate(formula, t, (sources[a], sources[b], sources[c]), -1.0, 2 * columns[t].step)
 
 
+@family(
+    "clock",
+    _clock,
+    f"floor({_MINUTES} / 60) * 100 + {_MINUTES} % 60",
+    "{t} is {b} minutes {side} {a}, both written as hours and minutes",
+)
 def _propose_clock(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     numbers = _pick(columns, True)
     clocks = [j for j in numbers if columns[j].step == 1 and columns[j].low >= -1 and 1000 <= columns[j].high <= 5000]
@@ -402,6 +385,13 @@ def _propose_clock(formula: Formula, columns: Sequence[Column]) -> Iterator[Cand
                     yield Candidate(formula, end, (base, d), sign, 0.5)
 
 
+@family(
+    "installment",
+    lambda k, a, b, c: a * (b / 1200) / (1 - (1 + b / 1200) ** -c),
+    "{a} * ({b} / 1200) / (1 - (1 + {b} / 1200) ** (0 - {c}))",
+    "{t} repays {a} at {b} percent in {c} months",
+    0.1,
+)
 def _propose_annuity(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     numbers = [j for j in _pick(columns, True) if columns[j].steps > CLOSE_STEPS]  # small counts lie near anything
     rates = [j for j in numbers if columns[j].high <= 100 and columns[j].step < 1]
@@ -414,73 +404,6 @@ def _propose_annuity(formula: Formula, columns: Sequence[Column]) -> Iterator[Ca
             for amount, t in permutations(set(numbers) - {rate, term}, 2):
                 if columns[amount].high > 5 * columns[t].high:
                     yield Candidate(formula, t, (amount, rate, term), slack=columns[t].step, relative=0.02)
-
-
-def _propose_part(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
-    """Parts of dates: numbers whose limits are those of the part."""
-    least, most = {"year": (1, 5000), "month": (6, 24), "day of the month": (20, 60), "hour": (8, 60)}[formula.name]
-    for a in _pick(columns, False):
-        for t in _pick(columns, True):
-            own = columns[t]
-            if own.step == 1 and least <= own.span <= most and (own.low >= 1000 or formula.name != "year"):
-                yield Candidate(formula, t, (a,), slack=0.5)
-
-
-_DAYS = "floor({a} / 86400) * 86400"
-_MINUTES = "(floor({a} / 100) * 60 + {a} % 100 + {k} * {b}) % 1440"
-FORMULAS = (
-    Formula("equal", _same, "{a}", "{t} equals {a}", _propose_equal),
-    Formula("order", _same, "{a}", "{t} is never {side} {a}", _propose_order),
-    Formula("close", _same, "{a}", "{t} lies close to {a}", _propose_close, 0.25, 0.1),
-    Formula("multiple", _scaled, "{a} * {k}", "{t} is {k} times {a}", _propose_scaled),
-    Formula("rest", _rest, "{k} - {a}", "{t} and {a} add up to {k}", _propose_rest),
-    Formula("quotient", _quotient, "floor({a} / {k})", "{t} is {a} divided by {k}, rounded down", _propose_quotient),
-    Formula(
-        "remainder",
-        _remainder,
-        "{a} % {k}",
-        "{t} is what division of {a} by {k} leaves",
-        _propose_remainder,
-        handicap=0.01,
-    ),
-    Formula("age", _age, "floor({k} - {a} / 31557600)", "{t} counts years since {a}", _propose_age),
-    Formula("year", _year, "year({a})", "{t} is the year of {a}", _propose_part),
-    Formula("month", _month, "month({a})", "{t} is the month of {a}", _propose_part),
-    Formula("day of the month", _day, "day({a})", "{t} is the day of the month of {a}", _propose_part),
-    Formula("hour", _hour, "hour({a})", "{t} is the hour of {a}", _propose_part),
-    Formula("days", _days, "days({a}, {b})", "{t} counts days from {a} to {b}", _propose_days, handicap=0.1),
-    Formula(
-        "elapsed", _elapsed, "({b} - {a}) / {k}", "{t} is the time from {a} to {b}", _propose_elapsed, handicap=0.1
-    ),
-    Formula("days later", _later, _DAYS + " + {k} * {b}", "{t} lies {b} days {side} {a}", _propose_later),
-    Formula("later", _moment, "{a} + {k} * {b}", "{t} lies {b} units of {k} seconds after {a}", _propose_moment),
-    Formula("product", _product, "{a} * {b}", "{t} is {a} times {b}", _propose_product, 0.1),
-    Formula("ratio", _ratio, "{k} * {a} / {b}", "{t} is {k} times {a} over {b}", _propose_ratio, 0.1, 0.05),
-    Formula("sum", _sum, "{a} + {k} * {b}", "{t} is {a} {side} {b}", _propose_sum, handicap=0.01),
-    Formula(
-        "sum of three",
-        _sum3,
-        "{a} + {k} * ({b} + {c})",
-        "{t} is {a} {side} {b} {side} {c}",
-        _propose_sum3,
-        handicap=0.03,
-    ),
-    Formula(
-        "clock",
-        _clock,
-        f"floor({_MINUTES} / 60) * 100 + {_MINUTES} % 60",
-        "{t} is {b} minutes {side} {a}, both written as hours and minutes",
-        _propose_clock,
-    ),
-    Formula(
-        "installment",
-        _annuity,
-        "{a} * ({b} / 1200) / (1 - (1 + {b} / 1200) ** (0 - {c}))",
-        "{t} repays {a} at {b} percent in {c} months",
-        _propose_annuity,
-        0.1,
-    ),
-)
 
 
 def proposals(columns: Sequence[Column]) -> tuple[Candidate, ...]:
