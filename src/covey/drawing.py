@@ -12,6 +12,7 @@ from covey.core.arrays import blas_threads
 from covey.core.draw.balanced import REFINE_CATEGORIES
 from covey.core.tables.events import Histories
 from covey.entropy import Streams
+from covey.libraries import pl
 from covey.methods.laws import CodeLaw
 from covey.methods.persons.law import PersonsLaw
 from covey.methods.regain.predict import CODE
@@ -23,9 +24,7 @@ from covey.table.columns import made
 from covey.table.description import Description
 
 if TYPE_CHECKING:
-    from polars import Series
-
-    Both = tuple[dict[str, Series], dict[str, Series]]  # columns of persons and of their events
+    Both = tuple[dict[str, pl.Series], dict[str, pl.Series]]  # columns of persons and of their events
 
 PART_ROWS = 1 << 18  # synthetic rows that are drawn, decoded and written at a time: some hundred MiB for wide tables
 PART_PERSONS = 1 << 16  # synthetic persons that are drawn, decoded and written at a time, with up to 50 events each

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.errors import optional
+from covey.libraries import pl
 from covey.release.numbers import there
 from covey.release.summary import point
 from covey.table.attributes import MISSING, ColumnLog, Grid, Labels
@@ -108,7 +108,6 @@ def _series(column: Any) -> Any:
     """A column of a table as one series."""
     if not isinstance(column, Words):
         return column
-    pl = optional("polars")
     words = pl.concat([column.words, pl.Series([None], dtype=column.words.dtype)])
     return words.gather(np.where(column.places < 0, len(column.words), column.places))
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Array
 from covey.errors import InputError, optional
+from covey.libraries import pa, pl
 from covey.table.columns import Table, Words, bounded, check_size, match, part_rows, plain, plainly
 from covey.table.rules import Domain
-
-if TYPE_CHECKING:
-    from polars import Series
 
 MANY_WORDS = 1 << 14  # a list of more words than this is spelled out
 
@@ -74,16 +72,16 @@ class ArrowFile:
                 self.group_rows = tuple(meta.row_group(i).num_rows for i in range(meta.num_row_groups))
                 return names, meta.num_rows * len(names)
         ipc = optional("pyarrow.ipc")
-        with optional("pyarrow").memory_map(str(self.path)) as data:
+        with pa.memory_map(str(self.path)) as data:
             try:
                 return list(ipc.open_file(data).schema.names), 0
-            except optional("pyarrow").ArrowInvalid:
+            except pa.ArrowInvalid:
                 data.seek(0)
                 self._stream = True
                 return list(ipc.open_stream(data).schema.names), 0
 
     def _parquet(self, wanted: list[str] | None, rows: int) -> Iterator[Any]:
-        parquet, pa = optional("pyarrow.parquet"), optional("pyarrow")
+        parquet = optional("pyarrow.parquet")
         with parquet.ParquetFile(self.path) as file:
             stored = file.schema_arrow
             words = [name for name in wanted or () if stored.field(name).type in (pa.string(), pa.large_string())]
@@ -96,7 +94,7 @@ class ArrowFile:
 
     def _ipc(self, wanted: list[str] | None) -> Iterator[Any]:
         ipc = optional("pyarrow.ipc")
-        with optional("pyarrow").memory_map(str(self.path)) as data:
+        with pa.memory_map(str(self.path)) as data:
             if self._stream:
                 for batch in ipc.open_stream(data):
                     yield batch.select(wanted) if wanted else batch
@@ -113,13 +111,12 @@ class ArrowFile:
             yield
         except InputError:
             raise
-        except (OSError, ValueError, KeyError, optional("polars").exceptions.PolarsError) as error:
+        except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
             raise InputError(f"{self.path} is not a file that can be read as a table: {error}.") from None
 
 
-def arrow_column(name: str, values: Any) -> Series | Words:
+def arrow_column(name: str, values: Any) -> pl.Series | Words:
     """An Arrow array as a polars column; a dictionary of few words stays one."""
-    pl, pa = optional("polars"), optional("pyarrow")
     _check_text(name, values.dictionary if pa.types.is_dictionary(values.type) else values)
     if pa.types.is_dictionary(values.type):
         words = values.dictionary
@@ -128,17 +125,15 @@ def arrow_column(name: str, values: Any) -> Series | Words:
         places = _places(name, values.indices, len(words))
         text = pa.types.is_string(words.type) or pa.types.is_large_string(words.type)
         if text and len(words) <= MANY_WORDS and not words.null_count:
-            return Words(places, pl.Series(name, pl.from_arrow(words), dtype=pl.String))
+            return Words(places, pl.Series(name, words, dtype=pl.String))
         values = pa.DictionaryArray.from_arrays(pa.array(places, mask=places < 0), words).cast(words.type)
     elif pa.types.is_timestamp(values.type) and values.type.tz is not None:
         values = values.cast(pa.timestamp(values.type.unit, "UTC"))  # the same instants; polars knows fewer zones
-    found: Series = plain(pl.from_arrow(values)).alias(name)
-    return found
+    return plain(pl.Series(name, values))
 
 
 def _places(name: str, places: Any, count: int) -> Array:
     """Places in a list of so many words, −1 for missing; any other is refused."""
-    pa = optional("pyarrow")
     if pa.types.is_unsigned_integer(places.type):  # without room for −1
         places = places.cast(pa.int64())
     # Asked for an array in any other way, pyarrow imports pandas, which takes half a second.
@@ -150,7 +145,6 @@ def _places(name: str, places: Any, count: int) -> Array:
 
 def _check_text(name: str, values: Any) -> None:
     """Refuse text that is not UTF-8: no reader of Arrow batches looks, and polars relies on it."""
-    pa = optional("pyarrow")
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type) or pa.types.is_string_view(values.type):
         try:
             values.validate(full=True)

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
-from covey.errors import optional
+from covey.libraries import pl
 from covey.table.columns import MISSING_WORDS, as_text, floats, parse_clock, parse_numbers, parse_times, unguarded
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.rules import Condition, Domain, Mask
-
-if TYPE_CHECKING:
-    from polars import Series
 
 MISSING = int(np.iinfo(np.int64).min)
 SPECIAL = MISSING + 1  # the first special value; the others follow
@@ -59,7 +56,7 @@ class Labels:
         else:
             words = {label: j for j, label in enumerate(field.labels)}
         self.words = {word: j for word, j in words.items() if word not in self.missing_values}
-        self.dtype = optional("polars").Enum(list(self.words))
+        self.dtype = pl.Enum(list(self.words))
         said = field.default
         self.default = None if said is None else int(said) if isinstance(said, bool) else field.labels.index(str(said))
         self.fill = MISSING if not field.required else self.default or 0
@@ -67,9 +64,8 @@ class Labels:
         if field.other is not None:
             self.unknown = field.labels.index(field.other)
 
-    def read(self, series: Series, log: ColumnLog) -> Integers:
+    def read(self, series: pl.Series, log: ColumnLog) -> Integers:
         """Cells of a column."""
-        pl = optional("polars")
         text = as_text(series)
         # Nearly all cells are declared labels: these are looked up by the frame library, the rest one by one.
         found = text.cast(self.dtype, strict=False).to_physical()
@@ -108,11 +104,10 @@ class Labels:
         """Cells of category codes."""
         return np.where(codes == self.size, MISSING, codes)
 
-    def render(self, cells: Integers) -> Series:
+    def render(self, cells: Integers) -> pl.Series:
         """A column of values."""
-        pl = optional("polars")
         if self.field.type == "boolean" and self.field.written != "string":
-            flags: Series = pl.Series(self.field.name, cells == 1)
+            flags = pl.Series(self.field.name, cells == 1)
             return _with_holes(flags if self.field.written == "boolean" else flags.cast(pl.Int64), cells)
         names = pl.Series(self.field.name, self.field.labels, dtype=pl.String)
         return _with_holes(names.gather(np.where(cells == MISSING, 0, cells)), cells)
@@ -168,7 +163,7 @@ class Grid:
             for value in self._values([word]).tolist():
                 self.special_values.setdefault(value, cell)
 
-    def read(self, series: Series, log: ColumnLog) -> Integers:
+    def read(self, series: pl.Series, log: ColumnLog) -> Integers:
         """Cells of a column."""
         values = self.parse(series)
         special = self._special(series, values) if self.words else None
@@ -191,11 +186,10 @@ class Grid:
 
     def _values(self, words: Iterable[str]) -> Floats:
         """The numbers that these words are; the others are left out."""
-        pl = optional("polars")
         read = self.parse(pl.Series(list(words), dtype=pl.String))
         return read[~np.isnan(read)]
 
-    def _special(self, series: Series, values: Floats) -> Integers:
+    def _special(self, series: pl.Series, values: Floats) -> Integers:
         """Cells of special values, MISSING where there is none."""
         found = np.full(len(values), MISSING)
         for value, cell in self.special_values.items():
@@ -205,15 +199,14 @@ class Grid:
         text = as_text(series)
         odd = np.isnan(values) & text.is_not_null().to_numpy()
         if odd.any():
-            words, places = np.unique(text.filter(optional("polars").Series(odd)).to_numpy(), return_inverse=True)
+            words, places = np.unique(text.filter(pl.Series(odd)).to_numpy(), return_inverse=True)
             forms = [word.strip() for word in words]
             cells = [self.words.get(word, self.words.get(unguarded(word), MISSING)) for word in forms]
             found[odd] = np.array(cells, dtype=np.int64)[places]
         return found
 
-    def _strange(self, series: Series, empty: Mask) -> int:
+    def _strange(self, series: pl.Series, empty: Mask) -> int:
         """How many of the empty cells held something that is no value of this field."""
-        pl = optional("polars")
         rest = series.filter(pl.Series(empty)).drop_nulls()
         if rest.dtype.is_float():
             return 0
@@ -221,9 +214,8 @@ class Grid:
         said = bare.str.to_lowercase().is_in(list(MISSING_WORDS)) | bare.is_in(list(self.missing_values))
         return int((~said).sum())
 
-    def parse(self, series: Series) -> Floats:
+    def parse(self, series: pl.Series) -> Floats:
         """The values as floats (days and seconds for dates and times), NaN for none."""
-        pl = optional("polars")
         dtype = series.dtype
         if self.field.type in ("integer", "number"):
             if dtype.is_temporal():
@@ -281,24 +273,27 @@ class Grid:
         close = np.abs(steps - whole) <= 1e-9 * np.maximum(1.0, np.abs(steps))
         return np.where(close, whole, np.ceil(steps) if up else np.floor(steps)).astype(np.int64)
 
-    def render(self, cells: Integers) -> Series:
+    def render(self, cells: Integers) -> pl.Series:
         """A column of values."""
-        pl = optional("polars")
         filled = np.where(self.has_value(cells), cells, self.axis.low)
         if self.field.type == "number":
             series = pl.Series(self.field.name, self.value(filled))
         else:
             steps = filled * {"datetime": 1000, "time": 10**9}.get(self.field.type, 1)
             series = pl.Series(self.field.name, steps)
-            dtypes = {"integer": pl.Int64, "date": pl.Date, "datetime": pl.Datetime("ms"), "time": pl.Time}
+            dtypes: dict[str, Any] = {
+                "integer": pl.Int64,
+                "date": pl.Date,
+                "datetime": pl.Datetime("ms"),
+                "time": pl.Time,
+            }
             series = series.cast(dtypes[self.field.type])
         if self.words:
             series = self._with_special(series, cells)
         return _with_holes(series, cells)
 
-    def _with_special(self, series: Series, cells: Integers) -> Series:
+    def _with_special(self, series: pl.Series, cells: Integers) -> pl.Series:
         """The column as text, with its special values: no other type holds both."""
-        pl = optional("polars")
         written = as_text(series)
         if self.field.type == "datetime":
             written = written.str.replace(" ", "T", literal=True)  # as a column without special values is written
@@ -382,7 +377,6 @@ def grid_of(attributes: Mapping[str, Attribute], name: str) -> Grid:
     return attribute
 
 
-def _with_holes(series: Series, cells: Integers) -> Series:
-    pl = optional("polars")
+def _with_holes(series: pl.Series, cells: Integers) -> pl.Series:
     empty = cells == MISSING
     return series.set(pl.Series(empty), None) if empty.any() else series

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Integers
-from covey.errors import optional
+from covey.libraries import pl
 from covey.table.attributes import ColumnLog, Grid
 from covey.table.columns import as_text, iso, spelled, spellings, unguarded
 from covey.table.fields import Field
 from covey.table.repair import RuleBook
 from covey.table.sources import read_table
 
-if TYPE_CHECKING:
-    from polars import Series
 
-
-def constant_column(field: Field, rows: int) -> Series:
+def constant_column(field: Field, rows: int) -> pl.Series:
     """A column that holds the field's declared constant."""
     value = None if field.constant is None else field.constant.value
-    one: Series = optional("polars").Series(field.name, [value], dtype=_dtype(field))
+    one = pl.Series(field.name, [value], dtype=_dtype(field))
     return _as_written(field, one).new_from_index(0, rows)
 
 
-def derived_column(field: Field, columns: Mapping[str, Series], fields: Sequence[Field] = ()) -> Series:
+def derived_column(field: Field, columns: Mapping[str, pl.Series], fields: Sequence[Field] = ()) -> pl.Series:
     """A column that follows from others, in the field's type; an expression is rounded to its precision.
 
     `fields` are those of the schema: a special value of theirs is no number, even where it looks like one.
     """
-    pl = optional("polars")
     assert field.derived is not None  # nosec B101 # for the type checker
     found = field.derived.compute(columns, {own.name: own.special for own in fields if own.special})
     if isinstance(found, list):
@@ -40,20 +36,19 @@ def derived_column(field: Field, columns: Mapping[str, Series], fields: Sequence
     if field.type in ("date", "datetime"):  # in seconds
         days = field.type == "date"
         moments = np.floor(found / 86400) if days else np.floor(found) * 1000
-        past: Series = pl.Series(field.name, np.where(np.abs(moments) < 2.0**47, moments, np.nan)).fill_nan(None)
-        dated: Series = past.cast(pl.Int32 if days else pl.Int64).cast(_dtype(field))
-        return dated
+        past = pl.Series(field.name, np.where(np.abs(moments) < 2.0**47, moments, np.nan)).fill_nan(None)
+        return past.cast(pl.Int32 if days else pl.Int64).cast(_dtype(field))
     decimals = 0 if field.type != "number" else field.decimals
     values = found if decimals is None else np.round(found, decimals)
-    column: Series = pl.Series(field.name, np.where(np.abs(values) < 2.0**53, values, np.nan)).fill_nan(None)
+    column = pl.Series(field.name, np.where(np.abs(values) < 2.0**53, values, np.nan)).fill_nan(None)
     return _as_written(field, column.cast(_dtype(field)))
 
 
-def _as_written(field: Field, column: Series) -> Series:
+def _as_written(field: Field, column: pl.Series) -> pl.Series:
     """A column of yes and no in the field's own words or numbers; any other as it is."""
     if field.type != "boolean" or field.written == "boolean":
         return column
-    pl, (no, yes) = optional("polars"), field.flags
+    no, yes = field.flags
     return (
         column.cast(pl.Int64)
         if field.written == "integer"
@@ -63,7 +58,6 @@ def _as_written(field: Field, column: Series) -> Series:
 
 def _dtype(field: Field) -> Any:
     """The type of a field's column."""
-    pl = optional("polars")
     dtypes = {"boolean": pl.Boolean, "string": pl.String, "integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
     dtypes["time"] = pl.Time
     return dtypes.get(field.type, pl.Datetime("ms"))
@@ -105,10 +99,9 @@ def problems(book: RuleBook, table: Any) -> list[str]:
     return found
 
 
-def _differs(book: RuleBook, field: Field, columns: Mapping[str, Series], cells: Mapping[str, Integers]) -> int:
+def _differs(book: RuleBook, field: Field, columns: Mapping[str, pl.Series], cells: Mapping[str, Integers]) -> int:
     """In how many rows a derived column is not the function of the others that it is declared to be."""
     assert field.derived is not None  # nosec B101 # for the type checker
-    pl = optional("polars")
     given = {name: book.attributes[name].render(cells[name]) for name in field.derived.bases if name in cells}
     if len(given) < len(field.derived.bases):
         return 0  # derived from a derived column: that one is compared
@@ -123,7 +116,7 @@ def _differs(book: RuleBook, field: Field, columns: Mapping[str, Series], cells:
     return int((~(same | empty)).sum())
 
 
-def _is_constant(field: Field, column: Series) -> bool:
+def _is_constant(field: Field, column: pl.Series) -> bool:
     texts = as_text(column).drop_nulls().unique().to_list()
     wanted = as_text(constant_column(field, 1)).to_list()[0]
     same = [t for t in texts if t.strip() and wanted not in (t, unguarded(t))]

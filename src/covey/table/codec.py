@@ -22,14 +22,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as entry
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.numbers.grid import Attribute as Kind
 from covey.core.numbers.grid import Category, NumberGrid
-from covey.errors import optional
+from covey.libraries import pl
 from covey.table.attributes import MISSING, SPECIAL, Attribute, ColumnLog, Grid, Labels
 from covey.table.checks import constant_column, derived_column, problems
 from covey.table.columns import Table, Words, cell_by_cell
@@ -39,9 +39,6 @@ from covey.table.repair import RuleBook
 from covey.table.rules import AtMost, Cells, Rule
 from covey.table.schema import Schema
 from covey.table.sources import each_part, open_source
-
-if TYPE_CHECKING:
-    from polars import Series
 
 __all__ = ["MISSING", "Codec", "Coding", "ColumnLog", "EncodeLog", "Grid", "Labels"]
 
@@ -165,7 +162,7 @@ class Codec:
         if isinstance(field.levels, int):
             words: list[Any] = [label[: field.levels] for label in field.labels]
         else:
-            column = optional("polars").Series(name, field.labels)
+            column = pl.Series(name, field.labels)
             words = derived_column(self.schema[field.levels], {name: column}).to_list()
         words = [*((word,) for word in words), *([None] * (size - len(words)))]  # no group is like "missing"
         order = list(dict.fromkeys(words))
@@ -243,7 +240,7 @@ class Codec:
         has = self.fine[link.base].has_value(own) if link.base in self.names else np.ones(len(cells), dtype=bool)
         return np.where(has, own, 0) * link.times, has
 
-    def decode(self, codes: Array, generator: np.random.Generator, coding: Coding = "bins") -> dict[str, Series]:
+    def decode(self, codes: Array, generator: np.random.Generator, coding: Coding = "bins") -> dict[str, pl.Series]:
         """Columns of values, uniform inside their bins; they satisfy the schema and all its rules."""
         if coding == "numbers" and self.expected:
             return self._render(self._as_expected(codes.astype(np.int64), generator), len(codes))
@@ -301,7 +298,7 @@ class Codec:
         """What a table breaks of the schema, field by field and rule by rule."""
         return problems(self.book, table)
 
-    def _render(self, cells: Cells, rows: int) -> dict[str, Series]:
+    def _render(self, cells: Cells, rows: int) -> dict[str, pl.Series]:
         found = {f.name: constant_column(f, rows) for f in self.schema.fields if f.constant is not None}
         found |= {name: attribute.render(cells[name]) for name, attribute in self.attributes.items()}
         for f in self.schema.derived:

@@ -12,18 +12,16 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.errors import ParameterError, optional
+from covey.errors import ParameterError
+from covey.libraries import pl
 from covey.table.columns import floats, parse_times, spelled
 from covey.table.dialects import Dialect, Spelling
 from covey.table.fields import BITS, FALSE_TRUE, LARGEST, Constant, Field, is_whole
-
-if TYPE_CHECKING:
-    from polars import Series
 
 # Words for "no number here" that surveys and registers use everywhere.
 _CODES = """n na n/a n.a. nan ? . - -- * x unknown missing refused none null nil tbd <3 <5 <10
@@ -88,12 +86,12 @@ def nearly_all(flags: Any) -> bool:
     return len(flags) - int(flags.sum()) <= strays(len(flags))
 
 
-def most_match(words: Series, form: str) -> bool:
+def most_match(words: pl.Series, form: str) -> bool:
     """Whether nearly every word has this form."""
     return nearly_all(words.str.contains(form))
 
 
-def number_spelling(words: Series, separator: str | None) -> tuple[Spelling, str] | None:
+def number_spelling(words: pl.Series, separator: str | None) -> tuple[Spelling, str] | None:
     """A spelling in which nearly every word is a number and some need it, and what speaks for it; None if there is none."""
     for form, needed, spelling in _SPELLINGS:
         if not most_match(words, form) or int(words.str.contains(needed).sum()) <= strays(len(words)):
@@ -129,7 +127,7 @@ def _forms() -> list[tuple[str, str, Spelling]]:
 _SPELLINGS = _forms()
 
 
-def date_formats(words: Series) -> list[tuple[str, str | None]]:
+def date_formats(words: pl.Series) -> list[tuple[str, str | None]]:
     """Types and formats in which nearly every word is a date, time of day or both; None is ISO 8601, which needs no format."""
     if most_match(words, _ISO_DAY) and _most_read(words, "%Y-%m-%d"):
         return [("date", None)]
@@ -149,7 +147,7 @@ def date_formats(words: Series) -> list[tuple[str, str | None]]:
     return found
 
 
-def _most_read(words: Series, form: str) -> bool:
+def _most_read(words: pl.Series, form: str) -> bool:
     read = words.str.to_datetime(form, strict=False, time_unit="ms")
     # A year of two digits that was written with four, or the other way round, is read as another century.
     return nearly_all(read.dt.year().is_between(1800, 2200).fill_null(False))
@@ -175,7 +173,7 @@ def _style(labels: list[str]) -> Any:
     return str.lower
 
 
-def personal(words: Series) -> str | None:
+def personal(words: pl.Series) -> str | None:
     """Why a column of text may point to persons: addresses, or prose; None if it does not."""
     sample = words.head(2000)
     if _share(sample.str.contains(_ADDRESS)) > 0.5:
@@ -204,12 +202,12 @@ def _snake(name: str) -> str:
     return re.sub(r"[^a-z]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
 
 
-def is_hierarchy(words: Series) -> bool:
+def is_hierarchy(words: pl.Series) -> bool:
     """Whether the labels look like codes whose first letters are a coarser level: ICD-10, NACE."""
     return _share(words.str.contains(_HIERARCHY)) > 0.9
 
 
-def _share(flags: Series) -> float:
+def _share(flags: pl.Series) -> float:
     return int(flags.sum()) / max(1, len(flags))
 
 
@@ -274,9 +272,8 @@ def may_identify(warning: str | None) -> bool:
     return warning is not None and not warning.startswith((LIMITS, LABELS))
 
 
-def present(series: Series, missing: Iterable[str] = ()) -> Series:
+def present(series: pl.Series, missing: Iterable[str] = ()) -> pl.Series:
     """The cells that a draft looks at: trimmed text, without what is missing."""
-    pl = optional("polars")
     text = series.cast(pl.String, strict=False)
     if series.dtype.is_float():
         text = text.str.strip_suffix(".0")
@@ -296,7 +293,7 @@ Proposal = tuple[Field | None, Note]
 class ColumnDraft:
     """One column on its way to a field."""
 
-    def __init__(self, name: str, series: Series, missing: tuple[str, ...], dialect: Dialect) -> None:
+    def __init__(self, name: str, series: pl.Series, missing: tuple[str, ...], dialect: Dialect) -> None:
         self.name, self.series, self.dialect, self.rows = name, series, dialect, len(series)
         self.text = present(series, missing)
         self.counts: dict[str, int] = dict(self.text.value_counts(sort=True).rows())
@@ -307,7 +304,6 @@ class ColumnDraft:
 
     def draft(self) -> Proposal:
         """The field, or None where the column is left out, and why."""
-        pl = optional("polars")
         dtype = self.series.dtype
         if len(self.text) <= strays(self.rows):
             why = "hardly any cell holds anything" if self.distinct else "no cell holds anything"
@@ -444,7 +440,6 @@ class ColumnDraft:
         return None
 
     def _dates(self, dtype: Any) -> Proposal:
-        pl = optional("polars")
         if dtype == pl.Time:
             return self._moments("time", None, "its cells are times of day")
         series = self.series.drop_nulls()
@@ -460,7 +455,6 @@ class ColumnDraft:
         return self._between(type_, first, last, None, "its cells have that type")
 
     def _text_dates(self) -> Proposal | None:
-        pl = optional("polars")
         if self.series.dtype != pl.String:
             return None
         said = self.dialect.date_format
@@ -540,13 +534,13 @@ class ColumnDraft:
 
     def _padded(self) -> bool:
         """Whether cells have leading zeros, as codes have."""
-        text = self.series.dtype == optional("polars").String
+        text = self.series.dtype == pl.String
         return text and int(self.text.str.contains(r"^[+-]?0\d").sum()) > strays(len(self.text))
 
 
-def number_values(text: Series) -> Floats:
+def number_values(text: pl.Series) -> Floats:
     """Numbers of plain text, NaN for what is none."""
-    return floats(text.cast(optional("polars").Float64, strict=False))
+    return floats(text.cast(pl.Float64, strict=False))
 
 
 def _sentinels(values: Floats) -> tuple[str, ...]:

@@ -12,18 +12,16 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Array, Floats, Integers
-from covey.errors import CoveyWarning, InputError, optional
+from covey.errors import CoveyWarning, InputError
+from covey.libraries import pl
 from covey.table.dialects import Spelling
 from covey.table.fields import GUARDED
 from covey.table.rules import Domain
-
-if TYPE_CHECKING:
-    from polars import Series
 
 FIELD_LIMIT = 2**20  # bytes in one cell
 EXPANSION = 200  # times its size is what a file may unfold to, beyond the limit: more than tables pack to
@@ -40,7 +38,7 @@ class Words:
     """A column that is stored as places in a short list of words, as Parquet stores text; −1 is missing."""
 
     places: Array
-    words: Series
+    words: pl.Series
 
     def slice(self, start: int, length: int) -> Words:
         """A part of the column."""
@@ -54,7 +52,7 @@ class Words:
 class Table:
     """The columns of a table as they were read, and what was passed over. Private: it stays with the data's owner."""
 
-    columns: Mapping[str, Any]  # polars Series, or Words where a file stores them so
+    columns: Mapping[str, Any]  # polars pl.Series, or Words where a file stores them so
     rows: int
     origin: str  # csv, parquet, arrow, pandas, polars, pyarrow, columns or a database
     short_rows: int = 0
@@ -138,34 +136,29 @@ def match(names: list[str], schema: Domain | None) -> tuple[dict[str, int], tupl
     return {name: places[name] for name in needed}, passed, twice
 
 
-def as_series(name: str, values: Any, spelling: Spelling = Spelling()) -> Series:  # noqa: B008 # frozen
+def as_series(name: str, values: Any, spelling: Spelling = Spelling()) -> pl.Series:  # noqa: B008 # frozen
     """Values of any kind as a column: arrays keep their type, other values become text, each by itself."""
-    pl = optional("polars")
     if isinstance(values, pl.Series):
-        given: Series = spelled(plain(values).alias(name), spelling)
+        given: pl.Series = spelled(plain(values).alias(name), spelling)
         return given
     if isinstance(values, np.ndarray) and values.dtype.kind in "biufM":
-        out: Series = pl.Series(name, values)
-        return out
+        return pl.Series(name, values)
     return text_series(name, list(values), spelling)
 
 
-def made(name: str, values: Any) -> Series:
+def made(name: str, values: Any) -> pl.Series:
     """Values on their way out as a column: synthetic, so their type may be guessed from all of them."""
-    pl = optional("polars")
-    out: Series = values.alias(name) if isinstance(values, pl.Series) else pl.Series(name, values)
-    return out
+    return values.alias(name) if isinstance(values, pl.Series) else pl.Series(name, values)
 
 
-def plain(series: Series) -> Series:
+def plain(series: pl.Series) -> pl.Series:
     """Columns of nested or unknown things become text, cell by cell."""
-    pl = optional("polars")
     if series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary, pl.Duration):
         return text_series(series.name, series.to_list())
     return series
 
 
-def pandas_series(name: str, column: Any, spelling: Spelling) -> Series | Words | None:
+def pandas_series(name: str, column: Any, spelling: Spelling) -> pl.Series | Words | None:
     """A pandas column whose type says nothing about its cells as text, each by itself; None for any other.
 
     The type of such a column must not be guessed from all of its cells: one of them would decide how the others are read.
@@ -178,37 +171,32 @@ def pandas_series(name: str, column: Any, spelling: Spelling) -> Series | Words 
     return Words(np.asarray(column.cat.codes), text_series(name, column.cat.categories.tolist(), spelling))
 
 
-def cell_by_cell(column: Series | Words) -> Series:
+def cell_by_cell(column: pl.Series | Words) -> pl.Series:
     """A column with every cell written out."""
     if not isinstance(column, Words):
         return column
-    pl = optional("polars")
     places = pl.Series(column.places).cast(pl.Int64)
-    found: Series = column.words.gather(places.set(places < 0, None))
-    return found
+    return column.words.gather(places.set(places < 0, None))
 
 
 def spelled(column: Any, spelling: Spelling) -> Any:
     """A column, or the words of one, in plain spelling; what is no text stays as it is."""
     if isinstance(column, Words):
         return Words(column.places, spelled(column.words, spelling))
-    if spelling.is_plain or column.dtype != optional("polars").String:
+    if spelling.is_plain or column.dtype != pl.String:
         return column
     return spelling.plain(column).alias(column.name)
 
 
-def text_series(name: str, values: list[Any], spelling: Spelling = Spelling()) -> Series:  # noqa: B008 # frozen
+def text_series(name: str, values: list[Any], spelling: Spelling = Spelling()) -> pl.Series:  # noqa: B008 # frozen
     """A column of text; cells that are text already may be in another spelling, the others are not."""
-    pl = optional("polars")
     if not spelling.is_plain:
         values = [spelling.plain_word(value) if isinstance(value, str) else value for value in values]
     if all(type(value) is str or value is None for value in values):
         # The same, quickly; half a surrogate pair takes the other way.
         with suppress(UnicodeError, pl.exceptions.PolarsError):
-            quick: Series = pl.Series(name, values, dtype=pl.String)
-            return quick
-    out: Series = pl.Series(name, [text(value) for value in values], dtype=pl.String)
-    return out
+            return pl.Series(name, values, dtype=pl.String)
+    return pl.Series(name, [text(value) for value in values], dtype=pl.String)
 
 
 def text(value: Any) -> str | None:
@@ -254,7 +242,7 @@ def bounded(table: Table) -> Table:
     """The table, or a refusal of one with a cell beyond the limit."""
     for name, column in table.columns.items():
         words = column.words if isinstance(column, Words) else column
-        if words.dtype == optional("polars").String and bool((words.str.len_bytes() > FIELD_LIMIT).any()):
+        if words.dtype == pl.String and bool((words.str.len_bytes() > FIELD_LIMIT).any()):
             raise InputError(f"column {name!r} has a cell of more than {FIELD_LIMIT} bytes, the limit. Shorten it.")
     return table
 
@@ -274,23 +262,19 @@ def plainly(table: Table, schema: Domain | None) -> Table:
     return replace(table, columns=columns, plain=schema is not None)
 
 
-def as_text(series: Series) -> Series:
+def as_text(series: pl.Series) -> pl.Series:
     """Cells as text, as `columns.text` writes each: what one cell means must not depend on the type that others need."""
-    pl = optional("polars")
     dtype = series.dtype
     if dtype == pl.String:
         return series
     if dtype.is_integer() or dtype in (pl.Boolean, pl.Categorical, pl.Enum):
-        written: Series = series.cast(pl.String)
-        return written
+        return series.cast(pl.String)
     known = {value: text(value) for value in series.unique().to_list()}
-    spelled: Series = pl.Series(series.name, [known.get(value) for value in series.to_list()], dtype=pl.String)
-    return spelled
+    return pl.Series(series.name, [known.get(value) for value in series.to_list()], dtype=pl.String)
 
 
-def parse_numbers(words: Series) -> Floats:
+def parse_numbers(words: pl.Series) -> Floats:
     """Numbers of text, NaN for what is none; true and false are 1 and 0, as they are in a column of flags."""
-    pl = optional("polars")
     out = floats(words.cast(pl.Float64, strict=False))
     odd = np.isnan(out)
     if odd.any():
@@ -301,15 +285,13 @@ def parse_numbers(words: Series) -> Floats:
     return out
 
 
-def floats(series: Series) -> Floats:
+def floats(series: pl.Series) -> Floats:
     """A column of numbers that may be written to, NaN for holes."""
-    pl = optional("polars")
     return np.array(series.cast(pl.Float64).fill_null(float("nan")).to_numpy(), dtype=np.float64)
 
 
-def parse_times(words: Series, times: bool) -> Floats:
+def parse_times(words: pl.Series, times: bool) -> Floats:
     """Days or seconds since 1970 of ISO 8601 text, NaN for what is none."""
-    pl = optional("polars")
     out = np.full(len(words), np.nan)
     shapes = [(10, "%Y-%m-%d", 86400.0 if times else 1.0)]
     if times:
@@ -331,7 +313,7 @@ def parse_times(words: Series, times: bool) -> Floats:
     return out
 
 
-def parse_clock(words: Series) -> Floats:
+def parse_clock(words: pl.Series) -> Floats:
     """Seconds since midnight of times of day, 8:05 or 08:05:30; NaN for what is none. Of a date and time, the time."""
     known = {word: _clock(word) for word in words.unique().drop_nulls().to_list()}
     return np.array([known.get(word, float("nan")) for word in words.to_list()], dtype=np.float64)
@@ -368,13 +350,11 @@ def named(column: Any, missing_values: tuple[str, ...]) -> tuple[list[str | None
         words = column.words.to_list()
         places: Integers = np.where(column.places < 0, len(words), column.places).astype(np.int64)
     else:
-        cells: Series = as_text(column)
+        cells = as_text(column)
         found = cells.unique().drop_nulls()
         words = found.to_list()
         # Places by the frame library: a loop over cells would take ten times as long as hashing the names.
-        order = cells.replace_strict(
-            found, np.arange(len(found)), default=len(found), return_dtype=optional("polars").Int64
-        )
+        order = cells.replace_strict(found, np.arange(len(found)), default=len(found), return_dtype=pl.Int64)
         places = order.to_numpy().astype(np.int64)
     bare = [None if word is None or "\0" in word or word in missing_values else word.strip() for word in words]
     return [

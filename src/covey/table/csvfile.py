@@ -19,7 +19,8 @@ from typing import IO, Any, cast
 
 import numpy as np
 
-from covey.errors import InputError, optional
+from covey.errors import InputError
+from covey.libraries import pa, pl
 from covey.table.columns import Table, bounded, check_size, match, plainly
 from covey.table.dialects import PLAIN, SEPARATORS, Dialect, check_encoding
 from covey.table.rules import Domain
@@ -174,7 +175,6 @@ def _open(path: Path) -> IO[bytes]:
     if path.suffix.lower() == ".gz":
         return cast("IO[bytes]", gzip.open(path, "rb"))
     if path.suffix.lower() in PACKED:
-        pa = optional("pyarrow")
         return cast("IO[bytes]", pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
     return path.open("rb")
 
@@ -310,7 +310,6 @@ class CsvFile:
         """The needed columns of a block, as text."""
         data, line = part
         records, short, long = scan(data, len(self.names), ord(self.separator), str(self.path), line)
-        pl = optional("polars")
         slots = [f"column_{j}" for j in range(len(self.names))]
         frame = pl.read_csv(
             data,

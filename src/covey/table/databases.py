@@ -17,15 +17,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from covey.errors import InputError, ParameterError, optional
+from covey.libraries import pa, pl
 from covey.table.columns import Table, bounded, match, part_rows
 from covey.table.rules import Domain
-
-if TYPE_CHECKING:
-    from polars import Series
 
 BATCH_BYTES = 1 << 23  # of a batch of PostgreSQL, about: it holds several batches in memory
 SQLITE_ROWS = 1 << 15  # as many of it
@@ -266,11 +264,9 @@ class DatabaseTable:
             return f"CASE WHEN {column} BETWEEN {bounds} THEN {column} END"
         return column
 
-    def _column(self, name: str, values: Any) -> Series:
-        pa, pl = optional("pyarrow"), optional("polars")
+    def _column(self, name: str, values: Any) -> pl.Series:
         if not pa.types.is_string(values.type):
-            series: Series = pl.from_arrow(values)
-            return series.alias(name)
+            return pl.Series(name, values)
         try:
             values.validate(full=True)
         except pa.ArrowInvalid:  # SQLite does not promise UTF-8
@@ -278,8 +274,8 @@ class DatabaseTable:
                 word if word is None else word.decode("utf-8", "replace") for word in values.cast("binary").to_pylist()
             ]
             values = pa.array(words, pa.string())
-        series = pl.from_arrow(values)
-        return series.set(series.str.len_bytes() == 0, None).alias(name)  # as in CSV
+        series = pl.Series(name, values)
+        return series.set(series.str.len_bytes() == 0, None)  # as in CSV
 
     def _unreachable(self, said: str) -> str:
         if self.origin == "sqlite":

@@ -24,16 +24,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.errors import ParameterError, optional
+from covey.errors import ParameterError
+from covey.libraries import pl
 from covey.table.document import refuse_unknown
-
-if TYPE_CHECKING:
-    from polars import Series
 
 LEADING = r"^\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"  # a number at the beginning of a text
 MOST_ENTRIES = 1_000_000  # of a public list; it stands in every bundle
@@ -153,7 +151,7 @@ class Derived:
         """The expression, for columns of numbers, with NaN for missing ones."""
         return np.asarray(_value(_parsed(self.expression, "").body, known), dtype=np.float64)
 
-    def compute(self, columns: Mapping[str, Series], special: Mapping[str, Sequence[str]]) -> list[Any] | Floats:
+    def compute(self, columns: Mapping[str, pl.Series], special: Mapping[str, Sequence[str]]) -> list[Any] | Floats:
         """The value of every row: numbers (NaN for missing) of an expression, else entries of the list (None for missing).
 
         `special` are words of columns that stand where there is no number.
@@ -164,7 +162,7 @@ class Derived:
             with np.errstate(all="ignore"):
                 return np.broadcast_to(np.asarray(found, dtype=np.float64), len(columns[self.bases[0]])).copy()
         listed = dict(self.entries)
-        texts = [columns[name].cast(optional("polars").String).to_list() for name in self.bases]
+        texts = [columns[name].cast(pl.String).to_list() for name in self.bases]
         out = [listed.get(key) for key in zip(*texts, strict=True)]
         if self.edges:
             values = _floats(columns[self.bases[0]], special.get(self.bases[0], ()))
@@ -192,7 +190,6 @@ def with_tables(document: Any, folder: Path) -> Any:
 
 
 def _table(path: Path, bases: Any, name: Any) -> list[list[Any]]:
-    pl = optional("polars")
     wanted = [*([bases] if isinstance(bases, str) else bases), name]
     try:
         frame = pl.read_csv(path, infer_schema_length=0, n_rows=MOST_ENTRIES + 1)
@@ -230,9 +227,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
-def _floats(column: Series, special: Sequence[str]) -> Floats:
+def _floats(column: pl.Series, special: Sequence[str]) -> Floats:
     """A column as numbers; dates and times as seconds; NaN for what is neither, and for special values."""
-    pl = optional("polars")
     if special:  # such a column is text, whatever else it holds
         column = column.set(column.is_in(list(special)), None)
         for form in ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"):

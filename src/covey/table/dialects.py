@@ -14,13 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from covey.errors import ParameterError, optional, whole_number
+from covey.errors import ParameterError, whole_number
+from covey.libraries import pl
 from covey.table.document import refuse_unknown
-
-if TYPE_CHECKING:
-    from polars import Series
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "pipes"}
 NAMED = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|"}  # what a shell can write
@@ -180,15 +178,13 @@ class Spelling:
         """Whether there is nothing to do."""
         return self == Spelling()
 
-    def plain(self, series: Series) -> Series:
+    def plain(self, series: pl.Series) -> pl.Series:
         """A column of text in plain spelling, cell by cell."""
-        pl = optional("polars")
         words = series.unique().drop_nulls()
         if not len(words):
             return series
         spelled = pl.Series([self.plain_word(word) for word in words.to_list()], dtype=pl.String)
-        out: Series = series.replace_strict(words, spelled, default=None, return_dtype=pl.String)
-        return out
+        return series.replace_strict(words, spelled, default=None, return_dtype=pl.String)
 
     def plain_word(self, word: str) -> str:
         """One cell in plain spelling. What is no value in this spelling stays none in the plain one."""

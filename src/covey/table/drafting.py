@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.errors import InputError, ParameterError, optional
+from covey.errors import InputError, ParameterError
+from covey.libraries import pl
 from covey.table.attributes import MISSING, ColumnLog, Grid
 from covey.table.column_drafts import (
     BLANK,
@@ -39,9 +40,6 @@ from covey.table.fields import Field, Follows
 from covey.table.links import find_links, is_fine
 from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
 from covey.table.workbook import SUFFIXES, first_rows
-
-if TYPE_CHECKING:
-    from polars import Series
 
 SAMPLE = 2**18  # bytes that are looked at
 PREAMBLE = 30  # lines at most before a header
@@ -187,7 +185,9 @@ def _header_row(widths: list[int]) -> int:
     return first if 0 < first <= PREAMBLE and narrow and widths[first] == usual else 0
 
 
-def propose_links(fields: Sequence[Field], columns: Sequence[Series], missing: tuple[str, ...]) -> dict[str, Follows]:
+def propose_links(
+    fields: Sequence[Field], columns: Sequence[pl.Series], missing: tuple[str, ...]
+) -> dict[str, Follows]:
     """For each number or date that follows another one, which: the nearest that comes before it."""
     values = {
         field.name: _values(field, column.head(LOOKED_AT), missing)
@@ -208,7 +208,7 @@ def propose_links(fields: Sequence[Field], columns: Sequence[Series], missing: t
     return found
 
 
-def _values(field: Field, column: Series, missing: tuple[str, ...]) -> Floats:
+def _values(field: Field, column: pl.Series, missing: tuple[str, ...]) -> Floats:
     """Values in the field's unit, NaN for none."""
     grid = Grid(replace(field, required=False), missing)
     cells = grid.read(spelled(column, field.spelling), ColumnLog())
@@ -246,7 +246,7 @@ def _holds(fields: dict[str, Field], follows: dict[str, Follows]) -> bool:
     return True
 
 
-def functions(columns: Sequence[Series], bases: Sequence[int]) -> dict[int, int]:
+def functions(columns: Sequence[pl.Series], bases: Sequence[int]) -> dict[int, int]:
     """Columns that are a function of one of the bases, by place: that with the fewest values.
 
     A base says something only if its values repeat; both columns vary.
@@ -266,8 +266,8 @@ def functions(columns: Sequence[Series], bases: Sequence[int]) -> dict[int, int]
     return {own: base for own, base in found.items() if found.get(base) != own or base < own}
 
 
-def _is_function(base: Series, own: Series, size: int) -> bool:
-    pair = optional("polars").DataFrame([base.alias("base"), own.alias("own")])
+def _is_function(base: pl.Series, own: pl.Series, size: int) -> bool:
+    pair = pl.DataFrame([base.alias("base"), own.alias("own")])
     return bool(own.n_unique() > 1 and pair.n_unique() == size)
 
 
@@ -381,7 +381,6 @@ def _hint_order(columns: list[ColumnDraft], drafted: list[Proposal], missing: tu
 
 def _refuse_odd_rows(table: Table, missing: tuple[str, ...]) -> None:
     """Refuse a second header row, and a row of totals: they are no records of persons."""
-    pl = optional("polars")
     texts = [series for series in table.columns.values() if series.dtype == pl.String]
     if table.rows < 4 or not texts:
         return

@@ -13,16 +13,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as entry
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from covey.errors import InputError, optional
+from covey.libraries import pa, pd, pl
 from covey.table.columns import made
 from covey.table.fields import Field
-
-if TYPE_CHECKING:
-    from polars import Series
 
 ORIGINS = ("pandas", "polars", "pyarrow")
 
@@ -77,21 +75,19 @@ class FrameForm:
 
     def restore(self, columns: Mapping[str, Any], fields: Sequence[Field] = ()) -> Any:
         """The columns as such a frame; polars where it was no frame. Without a field a column's type follows from its values."""
-        pl = optional("polars")
         known = {field.name: field for field in fields}
         order = [*(name for name in self.types if name in columns), *(n for n in columns if n not in self.types)]
         series = {name: made(name, columns[name]) for name in order}
         if self.origin == "pandas":
             optional("pyarrow")
-            pandas = optional("pandas")
             made_of = {name: _pandas(column, known.get(name), self.types.get(name)) for name, column in series.items()}
-            return pandas.DataFrame(made_of, columns=order)
+            return pd.DataFrame(made_of, columns=order)
         cast = {name: _polars(column, known.get(name), self._fitting(name, known)) for name, column in series.items()}
         if self.origin != "pyarrow":
             return pl.DataFrame(cast)
         optional("pyarrow")
         arrow = {n: _arrow(column, known.get(n), self._fitting(n, known)) for n, column in cast.items()}
-        return optional("pyarrow").table(arrow)
+        return pa.table(arrow)
 
     def _fitting(self, name: str, known: Mapping[str, Field]) -> Type | None:
         found = self.types.get(name)
@@ -108,18 +104,17 @@ def remember(origin: str, dtype: Any) -> Type | None:
 
 
 def _of_pandas(dtype: Any) -> Type | None:
-    pandas = optional("pandas")
-    if isinstance(dtype, pandas.CategoricalDtype):
+    if isinstance(dtype, pd.CategoricalDtype):
         return Type("labels", ordered=bool(dtype.ordered))
-    if isinstance(dtype, pandas.ArrowDtype):
+    if isinstance(dtype, pd.ArrowDtype):
         found = _of_arrow(dtype.pyarrow_dtype, inferred=False)
         return None if found is None else Type(**{**vars(found), "nullable": True, "native": dtype.pyarrow_dtype})
-    if isinstance(dtype, pandas.StringDtype):
+    if isinstance(dtype, pd.StringDtype):
         # The missing value NaN is that of the type which pandas infers.
-        return None if dtype.na_value is not pandas.NA else Type("text", native=dtype)
-    if isinstance(dtype, pandas.BooleanDtype):
+        return None if dtype.na_value is not pd.NA else Type("text", native=dtype)
+    if isinstance(dtype, pd.BooleanDtype):
         return Type("flag", nullable=True)
-    if isinstance(dtype, pandas.DatetimeTZDtype):
+    if isinstance(dtype, pd.DatetimeTZDtype):
         return Type("moment", unit=_coarse(dtype.unit), zone=_named(str(dtype.tz)))
     if isinstance(dtype, np.dtype) and dtype.kind == "M":
         unit = _coarse(np.datetime_data(dtype)[0])
@@ -132,7 +127,6 @@ def _of_pandas(dtype: Any) -> Type | None:
 
 
 def _of_polars(dtype: Any) -> Type | None:
-    pl = optional("polars")
     if isinstance(dtype, pl.Categorical | pl.Enum):
         return Type("labels", ordered=isinstance(dtype, pl.Enum))
     if isinstance(dtype, pl.Datetime):
@@ -144,7 +138,6 @@ def _of_polars(dtype: Any) -> Type | None:
 
 
 def _of_arrow(dtype: Any, inferred: bool = True) -> Type | None:
-    pa = optional("pyarrow")
     is_ = pa.types
     if is_.is_dictionary(dtype):
         words = dtype.value_type
@@ -183,7 +176,7 @@ def _bounds(field: Field) -> tuple[int, int]:
     return (0, 1) if field.type == "boolean" else (field.axis.low, field.axis.high)
 
 
-def _holes(field: Field | None, column: Series) -> bool:
+def _holes(field: Field | None, column: pl.Series) -> bool:
     """Whether a column may have holes: the schema says it, and without one the synthetic column."""
     if field is None:
         return bool(column.null_count())
@@ -193,9 +186,8 @@ def _holes(field: Field | None, column: Series) -> bool:
 # Onto polars columns, which the others are made of.
 
 
-def _polars(column: Series, field: Field | None, chosen: Type | None) -> Series:
-    pl = optional("polars")
-    out: Series = column
+def _polars(column: pl.Series, field: Field | None, chosen: Type | None) -> pl.Series:
+    out = column
     if isinstance(column.dtype, pl.Datetime) and field is not None:
         out = column.cast(pl.Datetime("us"))
     if chosen is None or field is None:
@@ -211,9 +203,8 @@ def _polars(column: Series, field: Field | None, chosen: Type | None) -> Series:
     return out
 
 
-def _narrowed(column: Series, field: Field, wide: bool) -> Series:
+def _narrowed(column: pl.Series, field: Field, wide: bool) -> pl.Series:
     """Numbers in a float of 64 or 32 bits; the nearest one may lie beyond a limit, and then the next one is taken."""
-    pl = optional("polars")
     numbers = column.cast(pl.Float64)
     if wide or field.type != "number" or field.minimum is None or field.maximum is None:
         return numbers.cast(pl.Float64 if wide else pl.Float32)
@@ -223,22 +214,21 @@ def _narrowed(column: Series, field: Field, wide: bool) -> Series:
     return numbers.cast(pl.Float32).clip(float(low), float(high))
 
 
-def _moments(column: Series, chosen: Type) -> Series:
+def _moments(column: pl.Series, chosen: Type) -> pl.Series:
     """Moments with the unit and the zone of their frame; they were read as moments of UTC."""
-    pl = optional("polars")
-    out = column.cast(pl.Datetime(chosen.unit if chosen.unit in ("ms", "us", "ns") else "ms" if chosen.unit else "us"))
+    unit: Any = chosen.unit if chosen.unit in ("ms", "us", "ns") else "ms" if chosen.unit else "us"
+    out = column.cast(pl.Datetime(unit))
     return out if chosen.zone is None else out.dt.replace_time_zone("UTC").dt.convert_time_zone(chosen.zone)
 
 
 # Onto the columns of the other libraries.
 
 
-def _arrow(column: Series, field: Field | None, chosen: Type | None) -> Any:
-    pa = optional("pyarrow")
+def _arrow(column: pl.Series, field: Field | None, chosen: Type | None) -> Any:
     if chosen is not None and field is not None and chosen.family == "labels":
-        places = column.cast(optional("polars").Enum(field.labels)).to_physical()
+        places = column.cast(pl.Enum(field.labels)).to_physical()
         return pa.DictionaryArray.from_arrays(
-            places.cast(optional("polars").Int32).to_arrow(),
+            places.cast(pl.Int32).to_arrow(),
             pa.array(field.labels, pa.string()),
             ordered=chosen.ordered,
         )
@@ -250,47 +240,40 @@ def _arrow(column: Series, field: Field | None, chosen: Type | None) -> Any:
     return out.cast(pa.large_string()) if pa.types.is_string_view(out.type) else out
 
 
-def _pandas(column: Series, field: Field | None, told: Type | None) -> Any:
-    pandas = optional("pandas")
+def _pandas(column: pl.Series, field: Field | None, told: Type | None) -> Any:
     chosen = told if told is not None and field is not None and told.fits(field) else None
     cast = _polars(column, field, chosen)
     if chosen is not None and field is not None:
         if chosen.family == "labels":
-            labels = pandas.CategoricalDtype(list(field.labels), ordered=chosen.ordered)
-            return pandas.Series(column.to_list(), dtype=object).astype(labels)
+            labels = pd.CategoricalDtype(list(field.labels), ordered=chosen.ordered)
+            return pd.Series(column.to_list(), dtype=object).astype(labels)
         if chosen.native is not None and chosen.family != "text":
-            return pandas.Series(pandas.array(_arrow(cast, field, chosen), dtype=pandas.ArrowDtype(chosen.native)))
+            return pd.Series(pd.array(_arrow(cast, field, chosen), dtype=pd.ArrowDtype(chosen.native)))
         if chosen.family == "text":
-            arrow = isinstance(chosen.native, optional("pyarrow").DataType)
-            return pandas.Series(column.to_list(), dtype=pandas.ArrowDtype(chosen.native) if arrow else chosen.native)
+            arrow = isinstance(chosen.native, pa.DataType)
+            return pd.Series(column.to_list(), dtype=pd.ArrowDtype(chosen.native) if arrow else chosen.native)
     return _of_library(cast, field, chosen)
 
 
-def _of_library(column: Series, field: Field | None, chosen: Type | None) -> Any:
+def _of_library(column: pl.Series, field: Field | None, chosen: Type | None) -> Any:
     """A pandas column of numbers, flags, moments or text, in numpy's type or one with room for holes."""
-    pl, pandas = optional("polars"), optional("pandas")
     if column.dtype.is_temporal() and column.dtype != pl.Time:
         return _moments_of_pandas(column, chosen)
     nullable = (chosen is not None and chosen.nullable) or _holes(field, column)
     whole = column.dtype.is_integer() or column.dtype == pl.Boolean
     if whole and nullable:
         name = "boolean" if column.dtype == pl.Boolean else str(column.dtype)
-        return pandas.Series(pandas.array(column.to_list(), dtype=name))
+        return pd.Series(pd.array(column.to_list(), dtype=name))
     if column.dtype.is_float() and chosen is not None and chosen.nullable:
-        return pandas.Series(pandas.array(column.to_list(), dtype=str(column.dtype)))
+        return pd.Series(pd.array(column.to_list(), dtype=str(column.dtype)))
     return column.to_pandas()
 
 
-def _moments_of_pandas(column: Series, chosen: Type | None) -> Any:
+def _moments_of_pandas(column: pl.Series, chosen: Type | None) -> Any:
     """Moments in the unit that pandas gives to dates it reads itself, unless a coarser one was chosen."""
-    pandas = optional("pandas")
-    usual = np.datetime_data(pandas.to_datetime(["2000-01-01"]).dtype)[0]
+    usual = np.datetime_data(pd.to_datetime(["2000-01-01"]).dtype)[0]
     unit = chosen.unit if chosen is not None and chosen.unit else usual
-    return (
-        column.cast(optional("polars").Datetime("us", getattr(column.dtype, "time_zone", None)))
-        .to_pandas()
-        .dt.as_unit(unit)
-    )
+    return column.cast(pl.Datetime("us", getattr(column.dtype, "time_zone", None))).to_pandas().dt.as_unit(unit)
 
 
 # Frames of numbers alone, without a schema.
@@ -307,15 +290,14 @@ class NumberFrame:
     def restore(self, rows: Any, own_types: bool) -> Any:
         """Rows as such a frame, each column in its own type or all of them in that of the rows."""
         if self.origin == "pandas":
-            frame = optional("pandas").DataFrame(rows, columns=list(self.names))
-            frame.columns = optional("pandas").Index(self.names)
+            frame = pd.DataFrame(rows, columns=list(self.names))
+            frame.columns = pd.Index(self.names)
             return frame.astype(dict(zip(self.names, self.types, strict=True))) if own_types else frame
         columns = {name: rows[:, j] for j, name in enumerate(self.names)}
         types = dict(zip(self.names, self.types, strict=True))
         if self.origin == "polars":
-            out = optional("polars").DataFrame(columns)
+            out = pl.DataFrame(columns)
             return out.cast(types) if own_types else out
-        pa = optional("pyarrow")
         return pa.table({n: pa.array(c).cast(types[n]) if own_types else pa.array(c) for n, c in columns.items()})
 
 
@@ -333,7 +315,7 @@ def numbers_of(X: Any, origin: str) -> tuple[Any, NumberFrame]:
     if origin == "pyarrow":
         names, types = tuple(X.column_names), tuple(column.type for column in X.columns)
         columns = [X.column(j) for j in range(X.num_columns)]
-        is_ = optional("pyarrow").types
+        is_ = pa.types
         plain = all(is_.is_boolean(t) or is_.is_integer(t) or is_.is_floating(t) for t in types)
     else:
         names, types = tuple(X.columns), tuple(X.dtypes)
@@ -355,8 +337,8 @@ def numbers_of(X: Any, origin: str) -> tuple[Any, NumberFrame]:
 
 def _is_plain(dtype: Any, origin: str) -> bool:
     if origin == "polars":
-        return bool(dtype == optional("polars").Boolean or dtype.is_integer() or dtype.is_float())
-    return str(getattr(dtype, "kind", "O")) in "biuf" and not isinstance(dtype, optional("pandas").CategoricalDtype)
+        return bool(dtype == pl.Boolean or dtype.is_integer() or dtype.is_float())
+    return str(getattr(dtype, "kind", "O")) in "biuf" and not isinstance(dtype, pd.CategoricalDtype)
 
 
 def _has_holes(column: Any, origin: str) -> bool:

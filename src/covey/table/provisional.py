@@ -12,22 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.tables.learned import Coded, Edges, number_edges, year_edges
-from covey.errors import ParameterError, optional
+from covey.errors import ParameterError
+from covey.libraries import pl
 from covey.table.attributes import Attribute, ColumnLog, Grid, Labels
 from covey.table.codec import EncodeLog
 from covey.table.columns import MISSING_WORDS, Table, as_text, cell_by_cell, unguarded
 from covey.table.fields import ORDERED_TYPES, Field, Value
 from covey.table.rules import Mask
 from covey.table.schema import Schema
-
-if TYPE_CHECKING:
-    from polars import Series
 
 LONGEST = 100  # characters of a learned label, public; longer texts become "other"
 _EPOCH = datetime(1970, 1, 1)
@@ -62,12 +60,12 @@ class LearnedColumn:
         days.append(days[-1] + 366 * 7600)  # beyond the calendar's end
         return np.array(days) * (86400.0 if self.field.type == "datetime" else 1.0)
 
-    def read(self, series: Series, log: ColumnLog) -> tuple[Integers, tuple[str, ...]]:
+    def read(self, series: pl.Series, log: ColumnLog) -> tuple[Integers, tuple[str, ...]]:
         """A code for each cell (bin; bins and then the place of a word; −1), and the words."""
         codes, rest = self._on_grid(series)
         words: tuple[str, ...] = ()
         if self.is_text or not (series.dtype.is_numeric() or series.dtype.is_temporal()):
-            text = as_text(series).filter(optional("polars").Series(rest)).fill_null("")
+            text = as_text(series).filter(pl.Series(rest)).fill_null("")
             known, places = np.unique(np.array(text.to_list(), dtype=object), return_inverse=True)
             labels = [self._label(word) for word in known.tolist()]
             words = tuple(sorted({label for label in labels if label is not None}))
@@ -80,11 +78,11 @@ class LearnedColumn:
             found = [gone if label is None else at[label] for label, gone in zip(labels, none, strict=True)]
             codes[rest] = np.array(found, dtype=np.int64)[places]
         log.missing += int(np.count_nonzero(codes < int(self.is_text)))
-        if self.is_number and series.dtype == optional("polars").String:
+        if self.is_number and series.dtype == pl.String:
             log.grouped += int(series.str.contains(_GROUPED).sum())
         return codes, words
 
-    def _on_grid(self, series: Series) -> tuple[Integers, Mask]:
+    def _on_grid(self, series: pl.Series) -> tuple[Integers, Mask]:
         """Bins of the cells that are values, −1 for the others; and which of the cells are no values at all."""
         codes = np.full(len(series), -1, dtype=np.int64)
         if self._grid is None:

@@ -12,9 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from covey.errors import InputError, ParameterError, optional
+from covey.libraries import pl
 from covey.table.arrowfile import ArrowFile
 from covey.table.columns import (
     Table,
@@ -40,10 +41,7 @@ from covey.table.rules import Domain
 from covey.table.workbook import SUFFIXES as WORKBOOK_SUFFIXES
 from covey.table.workbook import Workbook
 
-if TYPE_CHECKING:
-    from polars import Series
-
-ColumnValues = Mapping[str, Any]  # values by column: polars Series, arrays or lists
+ColumnValues = Mapping[str, Any]  # values by column: polars pl.Series, arrays or lists
 
 SIZE_LIMIT = 8 * 2**30  # bytes of a table that was compressed far below them
 ARROW_SUFFIXES = (".parquet", ".pq", ".arrow", ".ipc", ".feather")
@@ -144,7 +142,6 @@ def each_part(source: Source, work: Callable[[Table], Any]) -> list[Any]:
 
 
 def _joined(tables: list[Table]) -> Table:
-    pl = optional("polars")
     columns = {}
     for name in tables[0].columns:
         series = [cell_by_cell(table.columns[name]).alias(name) for table in tables]
@@ -186,7 +183,7 @@ def writing_csv(path: str | Path) -> Iterator[Callable[[ColumnValues], None]]:
 @contextmanager
 def writing_parquet(path: str | Path) -> Iterator[Callable[[ColumnValues], None]]:
     """Adds parts to a Parquet file."""
-    pl, parquet = optional("polars"), optional("pyarrow.parquet")
+    parquet = optional("pyarrow.parquet")
     with ExitStack() as stack:
         writers: list[Any] = []
 
@@ -202,7 +199,6 @@ def writing_parquet(path: str | Path) -> Iterator[Callable[[ColumnValues], None]
 
 def joined(parts: Iterable[ColumnValues]) -> ColumnValues:
     """Parts of columns, one below the other."""
-    pl = optional("polars")
     listed = list(parts)
     if len(listed) == 1:
         return listed[0]
@@ -210,7 +206,6 @@ def joined(parts: Iterable[ColumnValues]) -> ColumnValues:
 
 
 def _guarded_frame(columns: ColumnValues) -> Any:
-    pl = optional("polars")
     out = {}
     for name, values in columns.items():
         series = made(name, values)
@@ -290,7 +285,7 @@ def _choose_again(table: Table, schema: Domain | None) -> Table:
     return chosen if table.plain else plainly(chosen, schema)
 
 
-def _choose(columns: dict[str, Series], schema: Domain | None) -> tuple[dict[str, Series], tuple[str, ...]]:
+def _choose(columns: dict[str, pl.Series], schema: Domain | None) -> tuple[dict[str, pl.Series], tuple[str, ...]]:
     names = list(columns)
     places, ignored, _ = match(names, schema)
     return {name: columns[names[j]] for name, j in places.items()}, ignored

@@ -12,9 +12,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from covey.errors import CHANGED, InputError, ParameterError, optional
+from covey.libraries import pa, pl
 from covey.table.arrowfile import ArrowFile, arrow_column
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import Table, bounded, made, match, plainly
@@ -22,9 +23,6 @@ from covey.table.provisional import Provisional
 from covey.table.rules import Domain
 from covey.table.schema import Schema
 from covey.table.sources import SIZE_LIMIT, existing, no_rows
-
-if TYPE_CHECKING:
-    from polars import Series
 
 TASK_CELLS = 1 << 28  # of a task at most, some seconds of work; one row group that has more is a task of its own
 LEAST_CELLS = 1 << 22  # fewer take less time than a task takes to start
@@ -197,7 +195,7 @@ class BatchEncoder:
             columns = {name: arrow_column(name, values) for name, values in arrays}
             read = Table(columns, len(batch), KIND, ignored=self.ignored)
             table = plainly(bounded(read), self.codec.schema)
-        except (ValueError, NotImplementedError, optional("polars").exceptions.PolarsError) as error:
+        except (ValueError, NotImplementedError, pl.exceptions.PolarsError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"a batch of the Spark frame cannot be read: {error}") from None
@@ -206,7 +204,6 @@ class BatchEncoder:
 
 def _arrow_schema(schema: Schema) -> Any:
     """The Arrow schema of synthetic rows."""
-    pa = optional("pyarrow")
     dtypes = {"boolean": pa.bool_(), "integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}
     dtypes["datetime"] = pa.timestamp("us")
     # Spark has no time of day in every version.
@@ -221,8 +218,8 @@ def spark_schema(schema: Schema) -> Any:
     return types.from_arrow_schema(_arrow_schema(schema), prefer_timestamp_ntz=True)
 
 
-def arrow_batches(columns: Mapping[str, Series], schema: Schema) -> Iterator[Any]:
+def arrow_batches(columns: Mapping[str, pl.Series], schema: Schema) -> Iterator[Any]:
     """Synthetic columns as Arrow batches of `spark_schema`."""
-    pl, wanted = optional("polars"), _arrow_schema(schema)
+    wanted = _arrow_schema(schema)
     frame = pl.DataFrame({name: made(name, columns[name]) for name in wanted.names})
     yield from frame.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(wanted).combine_chunks().to_batches()
