@@ -16,7 +16,8 @@ class Library:
         self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(optional(self._module), name)
+        found = self.__dict__[name] = getattr(optional(self._module), name)
+        return found
 
 
 pa, pd = Library("pyarrow"), Library("pandas")

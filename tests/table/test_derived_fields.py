@@ -8,10 +8,10 @@ import pytest
 
 import covey
 from covey.errors import ParameterError
-from covey.table.checks import derived_column
 from covey.table.codec import Codec
 from covey.table.derived_fields import Derived
 from covey.table.fields import Field
+from covey.table.repair import derived_column
 from covey.table.schema import Schema
 
 AREA = {"name": "area", "type": "string", "constraints": {"enum": ["north", "south"], "required": True}}

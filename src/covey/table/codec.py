@@ -31,11 +31,10 @@ from covey.core.numbers.grid import Attribute as Kind
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.libraries import pl
 from covey.table.attributes import MISSING, SPECIAL, Attribute, ColumnLog, Grid, Labels
-from covey.table.checks import constant_column, derived_column, problems
 from covey.table.columns import Table, Words, cell_by_cell
 from covey.table.derived_fields import Derived, leading_number
 from covey.table.links import Link, bases_first
-from covey.table.repair import RuleBook
+from covey.table.repair import RuleBook, constant_column, derived_column, problems
 from covey.table.rules import AtMost, Cells, Rule
 from covey.table.schema import Schema
 from covey.table.sources import each_part, open_source

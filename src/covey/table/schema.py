@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import ParameterError, nearest, whole_number
-from covey.table.checks import problems
 from covey.table.column_drafts import Note
 from covey.table.derived_fields import with_tables
 from covey.table.dialects import Dialect, Spelling
@@ -41,7 +40,7 @@ from covey.table.drafting import draft
 from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
 from covey.table.links import Link, find_links
 from covey.table.number_rules import BodyRule, LessEqual, Linear
-from covey.table.repair import RuleBook
+from covey.table.repair import RuleBook, problems
 from covey.table.rules import AtMost, Condition, Domain, Forbid, Rule, Sum
 
 LEARN, NONE = "learn", "none"
