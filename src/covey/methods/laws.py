@@ -20,8 +20,6 @@ from covey.core.paper.bodies import Body, ProductOfSimplices
 from covey.core.tables.counts import Moments, moments, part
 from covey.core.tables.distance import (
     DEGREES,
-    GRAM_LIMIT,
-    affordable_products,
     affordable_subsets,
     bit_distances,
     category_distances,
@@ -29,7 +27,6 @@ from covey.core.tables.distance import (
     low_bit_distances,
     misplaced_bits,
     misplaced_rows,
-    sorted_bit_distances,
     subset_counts,
     subset_distance,
 )
@@ -105,15 +102,10 @@ class BitLaw(RowLaw):
         if told.secret:  # distances of counts over the noisy number, which is fixed: docs/proofs/neighbours.md
             sums = sums.map(Moments.counted_as, n * told.steps)
         degrees, parts = [d for d in DEGREES if d <= min(2, p)], [sums.map(low_bit_distances, cloud)]
-        if n <= GRAM_LIMIT and told.steps == 1 and not told.secret:
-            high = affordable_products(n, p, [d for d in DEGREES if d > 2])
-            if high:
-                parts.append(Statistic(partial(sorted_bit_distances, cloud=cloud), whole=True))
-        else:
-            high = affordable_subsets(n, p)
-            for d in high:
-                counts = Statistic.sum(partial(subset_counts, degree=d)).map(part)
-                parts.append(counts.map(subset_distance, n * told.steps, d, cloud))
+        high = affordable_subsets(n, p)
+        for d in high:
+            counts = Statistic.sum(partial(subset_counts, degree=d)).map(part)
+            parts.append(counts.map(subset_distance, n * told.steps, d, cloud))
         return Comparison(
             [*degrees, *high], together(parts), sums.map(misplaced_bits, cloud), min(p, 2), categorical=False
         )

@@ -29,7 +29,7 @@ from covey.core.tables.counts import (
     squared_lengths,
     worth_it,
 )
-from covey.core.tables.distance import bit_distances, overlap_histogram
+from covey.core.tables.distance import bit_distances
 from covey.engines.local import ArrayRows
 from covey.methods.records import trimmed
 
@@ -212,12 +212,11 @@ def test_every_pass_gives_the_same_integers_on_sparse_rows_in_any_batch(p, share
 
 @pytest.mark.parametrize("share", [0.01, 0.3])
 def test_distances_of_sparse_rows_are_those_of_dense_ones(share):
-    X = sparse_bits(300, 280, share)
+    X = sparse_bits(300, 150, share)
     generator = np.random.default_rng(2)
-    cloud = WeightedPoints(np.full(5, 0.2), generator.random((5, 280)) * 2 * share)
-    assert (overlap_histogram(sp.csr_array(X)) == overlap_histogram(X)).all()
+    cloud = WeightedPoints(np.full(5, 0.2), generator.random((5, 150)) * 2 * share)
     dense, sparse = bit_distances(X, cloud), bit_distances(sp.csr_array(X), cloud)
-    assert dense.keys() == sparse.keys() == {1, 2, 3, 4}
+    assert dense.keys() == sparse.keys() == {1, 2, 3}
     assert sparse == pytest.approx(dense, rel=1e-12)
 
 

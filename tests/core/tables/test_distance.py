@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from covey.core.paper.blocks import WeightedPoints
+from covey.core.paper.blocks import WeightedPoints, one_hot
 from covey.core.tables import distance
 from covey.core.tables.counts import moments
 from covey.core.tables.distance import (
@@ -12,7 +12,6 @@ from covey.core.tables.distance import (
     RANGES,
     Ranges,
     bit_distances,
-    bit_self_products,
     category_distances,
     columns_of,
     marginal_error,
@@ -20,7 +19,6 @@ from covey.core.tables.distance import (
     misplaced_bits,
     misplaced_codes,
     misplaced_rows,
-    overlap_histogram,
     subset_sample,
 )
 from covey.core.tables.domain import Domain, pair_matrix
@@ -37,9 +35,7 @@ def brute_bits(X, cloud, d):
     return np.sqrt(np.mean((marginals(X, subsets) - own) ** 2))
 
 
-@pytest.mark.parametrize("enumerate_up_to", [0, 10**12])
-def test_bit_distance_is_the_definition_both_ways(enumerate_up_to, monkeypatch):
-    monkeypatch.setattr(distance, "ENUMERATION_LIMIT", enumerate_up_to)
+def test_bit_distance_is_the_definition():
     generator = np.random.default_rng(0)
     for n, p in ((50, 6), (201, 9), (1, 4), (30, 70)):
         X = (generator.random((n, p)) < 0.4).astype(np.uint8)
@@ -51,12 +47,13 @@ def test_bit_distance_is_the_definition_both_ways(enumerate_up_to, monkeypatch):
 
 
 def test_small_distances_are_raised_to_the_resolution():
-    X = np.random.default_rng(5).integers(0, 2, (400, 5), dtype=np.uint8)
+    X = np.random.default_rng(5).integers(0, 2, (400, 5))
     rows, counts = np.unique(X, axis=0, return_counts=True)
-    itself = WeightedPoints(counts / 400, rows.astype(float))
-    found = bit_distances(X, itself)
+    itself = WeightedPoints(counts / 400, one_hot(rows, (2,) * 5).astype(float))
+    found = category_distances(X, (2,) * 5, itself)
     assert found[1] < 1e-14
     assert found[3] == found[4] == pytest.approx(distance.resolution(400))
+    assert max(bit_distances(X.astype(np.uint8), WeightedPoints(counts / 400, rows.astype(float))).values()) < 1e-14
     assert distance.resolution(20_000) < 1e-5
 
 
@@ -66,19 +63,12 @@ def test_degrees_beyond_the_columns_are_left_out():
 
 
 def test_degrees_that_cost_too_much_are_left_out(monkeypatch):
-    monkeypatch.setattr(distance, "ENUMERATION_LIMIT", 60)
-    monkeypatch.setattr(distance, "GRAM_LIMIT", 10)
-    X = np.random.default_rng(1).integers(0, 2, (60, 10), dtype=np.uint8)
-    assert list(bit_self_products(X, (1, 2, 3, 4))) == [1, 2]
-    assert list(bit_distances(X, cloud_of(np.random.default_rng(2), 3, 10))) == [1, 2]
-
-
-def test_overlaps_of_wide_and_narrow_rows():
-    generator = np.random.default_rng(2)
-    for n, p in ((7, 3), (40, 300), (33, 255)):
-        X = generator.integers(0, 2, (n, p), dtype=np.uint8)
-        overlap = X.astype(int) @ X.T.astype(int)
-        assert overlap_histogram(X).tolist() == np.bincount(overlap.ravel(), minlength=p + 1).tolist()
+    X, cloud = np.random.default_rng(1).integers(0, 2, (60, 10), dtype=np.uint8), a_cloud([10])
+    monkeypatch.setattr(distance, "ENUMERATION_LIMIT", 120)  # there are 120 subsets of three columns
+    assert list(bit_distances(X, cloud)) == [1, 2, 3]
+    assert list(bit_distances(X[:, :4].repeat(2, axis=0), a_cloud([4]), (1, 2, 4))) == [1, 2, 4]
+    monkeypatch.setattr(distance, "MOST_SUBSETS", 119)
+    assert list(bit_distances(X, cloud)) == [1, 2]
 
 
 @pytest.mark.parametrize("sizes", [(2, 3, 4), (5, 1, 2, 3, 2), (300, 400)])
