@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.errors import MissingExtraError, ParameterError
+from covey.errors import ParameterError
 
 
 @runtime_checkable
@@ -132,44 +132,9 @@ def l1_radius(body: Body) -> float:
         return 1.0
     if isinstance(body, ProductOfSimplices):
         return float(len(body.sizes))
-    if isinstance(body, Polytope):
-        return min(largest, l1_radius(body.within))
     if isinstance(body, Intersection):
         return min(largest, *(l1_radius(part) for part in body.bodies))
     return largest
-
-
-def linear_radius(G: Floats, h: Floats, within: Box) -> float:
-    """R with ‖x‖ ≤ R wherever Gx ≤ h in the box.
-
-    Where l ≤ x ≤ u, x² ≤ (l + u)x − lu, coordinate by coordinate: so ‖x‖² is at most a linear function, whose maximum is a linear
-    program. l and u are first drawn in, by two linear programs each. Exact where every vertex has its coordinates at l or u.
-    """
-    lower, upper = linear_bounds(G, h, within)
-    square = _maximum(lower + upper, G, h, within) - float(lower @ upper)
-    return min(within.radius, float(np.sqrt(max(square, 0.0))))
-
-
-def linear_bounds(G: Floats, h: Floats, within: Box) -> tuple[Floats, Floats]:
-    """The least and the largest value of every coordinate where Gx ≤ h in the box."""
-    lower, upper = within.lower.copy(), within.upper.copy()
-    for i, e in enumerate(np.eye(within.dimension)):
-        lower[i] = max(lower[i], -_maximum(-e, G, h, within))
-        upper[i] = min(upper[i], _maximum(e, G, h, within))
-    return lower, upper
-
-
-def _maximum(c: Floats, G: Floats, h: Floats, within: Box) -> float:
-    """max ⟨c, x⟩ over Gx ≤ h in the box, rounded up by more than the solver's tolerance."""
-    from scipy.optimize import linprog
-
-    box = list(zip(within.lower, within.upper, strict=True))
-    solved = linprog(-c, A_ub=G, b_ub=h, bounds=box, method="highs")
-    if solved.status == 2:
-        raise ParameterError("the polytope Gx ≤ h within its box is empty. Check the inequalities.")
-    if solved.status != 0 or solved.fun is None:
-        return float(np.maximum(c * within.lower, c * within.upper).sum())  # what the box alone gives
-    return -float(solved.fun) + 1e-6 * float(np.abs(c) @ np.maximum(np.abs(within.lower), np.abs(within.upper)))
 
 
 def _products(points: Floats, vector: Floats) -> Floats:
@@ -194,74 +159,38 @@ class HalfSpace:
         return np.asarray(points - np.outer(beyond / (self.normal @ self.normal), self.normal))
 
 
-class Polytope:
-    """Gx ≤ h within a bounded box; each projection is a small quadratic program solved by OSQP."""
+def linear_radius(half_spaces: Sequence[HalfSpace], within: Box) -> float:
+    """R with ‖x‖ ≤ R in all half-spaces and the box.
 
-    def __init__(self, G: Floats, h: Floats, within: Box) -> None:
-        self.G = np.atleast_2d(np.asarray(G, dtype=np.float64))
-        self.h = np.atleast_1d(np.asarray(h, dtype=np.float64))
-        self.within = within
-        self.dimension = within.dimension
-        if self.G.shape != (len(self.h), self.dimension):
-            raise ParameterError(f"G must have shape ({len(self.h)}, {self.dimension}), got {self.G.shape}.")
-        self._solver: Any = None
+    Where l ≤ x ≤ u, x² ≤ (l + u)x − lu, coordinate by coordinate: so ‖x‖² is at most a linear function, whose maximum is a linear
+    program. l and u are first drawn in, by two linear programs each. Exact where every vertex has its coordinates at l or u.
+    """
+    lower, upper = linear_bounds(half_spaces, within)
+    square = _maximum(lower + upper, half_spaces, within) - float(lower @ upper)
+    return min(within.radius, float(np.sqrt(max(square, 0.0))))
 
-    @cached_property
-    def radius(self) -> float:
-        """R with K ⊂ R·B₂ᵖ, from linear programs: often far below the box's."""
-        return linear_radius(self.G, self.h, self.within)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Copies and stored ones set up a solver of their own."""
-        return self.__dict__ | {"_solver": None}
+def linear_bounds(half_spaces: Sequence[HalfSpace], within: Box) -> tuple[Floats, Floats]:
+    """The least and the largest value of every coordinate in all half-spaces and the box."""
+    lower, upper = within.lower.copy(), within.upper.copy()
+    for i, e in enumerate(np.eye(within.dimension)):
+        lower[i] = max(lower[i], -_maximum(-e, half_spaces, within))
+        upper[i] = min(upper[i], _maximum(e, half_spaces, within))
+    return lower, upper
 
-    def _problem(self) -> Any:
-        if self._solver is None:
-            try:
-                import osqp
-            except ImportError as error:
-                raise MissingExtraError("projection onto a polytope needs OSQP: pip install 'covey[osqp]'.") from error
-            import scipy.sparse
 
-            p = self.dimension
-            solver = osqp.OSQP()
-            solver.setup(
-                P=scipy.sparse.csc_matrix(np.eye(p)),
-                q=np.zeros(p),
-                A=scipy.sparse.csc_matrix(np.vstack([self.G, np.eye(p)])),
-                l=np.r_[np.full(len(self.h), -np.inf), self.within.lower],
-                u=np.r_[self.h, self.within.upper],
-                verbose=False,
-                eps_abs=1e-9,
-                eps_rel=1e-9,
-                max_iter=20_000,
-                polishing=True,
-                # Every row is solved from the same cold start, so that no row leaves a trace in the next.
-                warm_starting=False,
-                adaptive_rho=False,
-            )
-            self._solver = solver
-        return self._solver
+def _maximum(c: Floats, half_spaces: Sequence[HalfSpace], within: Box) -> float:
+    """max ⟨c, x⟩ in all half-spaces and the box, rounded up by more than the solver's tolerance."""
+    from scipy.optimize import linprog
 
-    def project(self, points: Floats) -> Floats:
-        """argmin ½‖x − y‖² over the polytope, for each row y that is not in it already."""
-        solver = self._problem()
-        result = np.array(points, dtype=np.float64)
-        outside = np.zeros(len(points), dtype=bool)
-        for g, h in zip(self.G, self.h, strict=True):
-            outside |= _products(points, g) > h + 1e-12
-        outside |= ((points < self.within.lower) | (points > self.within.upper)).any(axis=1)
-        for row in np.flatnonzero(outside):
-            solver.update(q=-points[row])
-            answer = solver.solve(raise_error=False)
-            if answer.info.status_val in (3, 4):  # proved infeasible: a fact about the inequalities, not about the row
-                raise ParameterError("the polytope Gx ≤ h within its box is empty. Check the inequalities.")
-            if answer.info.status_val == 1:
-                result[row] = np.clip(answer.x, self.within.lower, self.within.upper)
-            else:  # far points may need more steps than the solver has: Dykstra's algorithm is slow and always ends
-                half_spaces = [HalfSpace(g, h) for g, h in zip(self.G, self.h, strict=True)]
-                result[row] = Intersection(*half_spaces, self.within).project(points[row : row + 1])[0]
-        return result
+    box = list(zip(within.lower, within.upper, strict=True))
+    G, h = np.array([part.normal for part in half_spaces]), [part.offset for part in half_spaces]
+    solved = linprog(-c, A_ub=G, b_ub=h, bounds=box, method="highs")
+    if solved.status == 2:
+        raise ParameterError("the half-spaces have no common point within the box. Check the inequalities.")
+    if solved.status != 0 or solved.fun is None:
+        return float(np.maximum(c * within.lower, c * within.upper).sum())  # what the box alone gives
+    return -float(solved.fun) + 1e-6 * float(np.abs(c) @ np.maximum(np.abs(within.lower), np.abs(within.upper)))
 
 
 class Intersection:
@@ -272,7 +201,8 @@ class Intersection:
             raise ParameterError("an intersection needs at least one body.")
         if len({body.dimension for body in bodies}) > 1:
             raise ParameterError(f"the bodies have different dimensions: {[b.dimension for b in bodies]}.")
-        self.bodies = bodies
+        parts = (body.bodies if isinstance(body, Intersection) else (body,) for body in bodies)
+        self.bodies: tuple[Body, ...] = tuple(part for own in parts for part in own)
         self.dimension = bodies[0].dimension
         self.tolerance = tolerance
         self.rounds = rounds
@@ -280,23 +210,18 @@ class Intersection:
 
     @cached_property
     def radius(self) -> float:
-        """The least of the bodies' radii, and of what its boxes, half-spaces and polytopes have together."""
+        """The least of the bodies' radii, and of what its boxes and half-spaces have together."""
         least = min(body.radius for body in self.bodies)
-        polytopes = [body for body in self.bodies if isinstance(body, Polytope)]
+        boxes = [body for body in self.bodies if isinstance(body, Box)]
         half_spaces = [body for body in self.bodies if isinstance(body, HalfSpace)]
-        boxes = [body for body in self.bodies if isinstance(body, Box)] + [body.within for body in polytopes]
-        if not boxes or not polytopes + half_spaces:
+        if not boxes or not half_spaces:
             return least
         lower = np.max([box.lower for box in boxes], axis=0)
         upper = np.min([box.upper for box in boxes], axis=0)
-        if (lower > upper).any():
-            return least  # empty: projection says so
-        G = np.vstack([*(body.normal for body in half_spaces), *(body.G for body in polytopes)])
-        h = np.r_[[body.offset for body in half_spaces], *(body.h for body in polytopes)]
         try:
-            return min(least, linear_radius(G, h, Box(lower, upper)))
+            return min(least, linear_radius(half_spaces, Box(lower, upper)))
         except ParameterError:
-            return least
+            return least  # empty: projection says so
 
     def project(self, points: Floats) -> Floats:
         """Cyclic projections with Dykstra's corrections; each row stops when it no longer moves.
@@ -335,6 +260,16 @@ class Intersection:
         return x
 
 
+class Polytope(Intersection):
+    """Gx ≤ h within a bounded box."""
+
+    def __init__(self, G: Floats, h: Floats, within: Box) -> None:
+        G, h = np.atleast_2d(np.asarray(G, dtype=np.float64)), np.atleast_1d(np.asarray(h, dtype=np.float64))
+        if G.shape != (len(h), within.dimension):
+            raise ParameterError(f"G must have shape ({len(h)}, {within.dimension}), got {G.shape}.")
+        super().__init__(*map(HalfSpace, G, h), within)
+
+
 FAR = 1024.0  # radii at which a body is asked for its furthest point: the box is wider than it need be by 2/FAR of a radius
 
 
@@ -353,8 +288,6 @@ def bounding_box(body: Body) -> tuple[Floats, Floats]:
         return np.repeat(sizes == 1, sizes).astype(np.float64), np.ones(p)  # a single share is 1
     if isinstance(body, Ball):
         return body.centre - body.size, body.centre + body.size
-    if isinstance(body, Polytope):
-        return linear_bounds(body.G, body.h, body.within)
     if not np.isfinite(R):
         raise ParameterError("body must be bounded. Intersect it with a Box or a Ball.")
     if isinstance(body, Intersection):
@@ -375,5 +308,4 @@ def _common(body: Intersection) -> tuple[Floats, Floats]:
         raise ParameterError("the bodies have no common point: their boxes do not meet.")
     if not half_spaces:
         return lower, upper
-    G, h = np.vstack([part.normal for part in half_spaces]), np.array([part.offset for part in half_spaces])
-    return linear_bounds(G, h, Box(lower, upper))
+    return linear_bounds(half_spaces, Box(lower, upper))
