@@ -178,12 +178,13 @@ def half_trace():
 
 def half_trace_of_signs():
     def half(real):
-        def signs(self, purpose, moves, *rest):
-            return real(self, purpose, replace(moves, trace=moves.trace / 2), *rest)
+        def matrix(self, purpose, moves, weights, share, signs):
+            moves = replace(moves, trace=moves.trace / 2) if signs else moves
+            return real(self, purpose, moves, weights, share, signs)
 
-        return signs
+        return matrix
 
-    return replaced((Gate, "signs", half))
+    return replaced((Gate, "matrix", half))
 
 
 def short_signs():

@@ -103,13 +103,9 @@ def recording_gate(tape):
             tape.entries.append(Named(payment, dict(exact._sealed), released, threshold))
             return released
 
-        def matrix(self, purpose, moves, weights, *share):
+        def matrix(self, purpose, moves, weights, *rest):
             tape.weights[purpose] = np.array([float(w) for w in weights])
-            return super().matrix(purpose, moves, weights, *share)
-
-        def signs(self, purpose, moves, weights, *share):
-            tape.weights[purpose] = np.array([float(w) for w in weights])
-            return super().signs(purpose, moves, weights, *share)
+            return super().matrix(purpose, moves, weights, *rest)
 
     return Recording
 

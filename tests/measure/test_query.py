@@ -2,6 +2,7 @@
 
 import csv
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +14,7 @@ from covey.answers.tables import write_tables
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import Counts
 from covey.errors import CannotAnswerError
-from covey.measure.query import Factor, Mixture, Query, ToBins, mean_variation
+from covey.measure.query import Factor, Mixture, Query, mean_variation, to_bins
 from covey.release.bundle import write_bundle
 from covey.table.schema import Field, Schema
 
@@ -114,13 +115,13 @@ EDGES = np.array([0, 4, 5, 10])
 @pytest.mark.parametrize(
     ("step", "found"),
     [
-        (ToBins((None, Factor(EDGES, np.arange(3)))), [[0, 2], [1, 0], [2, 2], [2, 1]]),
+        (partial(to_bins, (None, Factor(EDGES, np.arange(3)))), [[0, 2], [1, 0], [2, 2], [2, 1]]),
         (
-            ToBins((Factor(np.arange(4), np.array([0, 1, 1])), Factor(np.arange(11), np.arange(10) // 5))),
+            partial(to_bins, (Factor(np.arange(4), np.array([0, 1, 1])), Factor(np.arange(11), np.arange(10) // 5))),
             [[0, 1], [1, 0], [1, 1], [1, 0]],
         ),
         (
-            ToBins((Factor(np.arange(4), np.array([0, 1, 1])), Factor(EDGES, np.array([0, 0, 1])))),
+            partial(to_bins, (Factor(np.arange(4), np.array([0, 1, 1])), Factor(EDGES, np.array([0, 0, 1])))),
             [[0, 1], [1, 0], [1, 1], [1, 0]],
         ),
     ],

@@ -127,7 +127,7 @@ def test_every_law_pays_for_all_rows_of_a_person(law, k):
     elif law == "knorm":
         gate.knorm("x", [counts, counts], [3, 3], Moves(table=2))
     elif law in ("matrix", "signs"):
-        getattr(gate, law)("x", Moves(trace=2), [WHOLE] * 3)
+        gate.matrix("x", Moves(trace=2), [WHOLE] * 3, signs=law == "signs")
     else:
         gate.directions("x", Exact(np.eye(3)), Moves(directions=2), 1)
     line = gate.book[0]
@@ -148,7 +148,7 @@ def test_sums_in_steps_are_noised_in_steps_and_told_in_ones(law):
         elif law == "knorm":
             told += gate.knorm("x", [exact.map(np.ravel)], [9], Moves(table=2))
         elif law in ("matrix", "signs"):
-            joint = getattr(gate, law)("x", Moves(trace=2), [WHOLE] * 3)
+            joint = gate.matrix("x", Moves(trace=2), [WHOLE] * 3, signs=law == "signs")
             told.append(joint.add(exact, slice(None), slice(None)))
         else:
             told.append(gate.measure("x", exact, (3, 3), Moves(l1=2, l2_squared=2)))
@@ -365,7 +365,7 @@ def test_blocks_of_a_matrix_carry_one_law():
 
 def test_noise_of_signs_says_its_law_and_both_its_deviations():
     gate = a_gate("a", amount=Fraction(1, 50))
-    joint = gate.signs("a", Moves(trace=2), [WHOLE] * 3)
+    joint = gate.matrix("a", Moves(trace=2), [WHOLE] * 3, signs=True)
     pair = joint.add(Exact(np.zeros((1, 1), dtype=np.int64)), slice(0, 1), slice(1, 2))
     total = joint.add(Exact(np.zeros((1, 2), dtype=np.int64)), slice(2, 3), slice(0, 2))
     assert (pair.law, pair.sd) == ("signs", pytest.approx(100 * np.sqrt(6 * 8 / 32)))
@@ -405,4 +405,3 @@ def test_noise_comes_from_the_source_that_was_named():
     for source, kind in (("covey", CoveyNoise), ("opendp", OpenDPNoise)):
         gate = Gate(make_budget(1.0), {"a": WHOLE}, Streams.from_seed(1), source)
         assert type(gate._noise("a")) is kind
-        assert gate._noise("a") is gate._noise("a")

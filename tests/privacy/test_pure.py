@@ -11,7 +11,7 @@ import pytest
 import covey.privacy.exact
 from covey.core.tables.counts import moments
 from covey.core.tables.domain import CodeCounts, PairTables
-from covey.engines.rows import Then
+from covey.engines.rows import then
 from covey.errors import InternalError
 from covey.privacy.exact import frozen, pure
 from covey.privacy.gate import Exact
@@ -203,8 +203,8 @@ WRONG = {
     "an object with a list": WithList(),
     "a method that tells": TellsInAMethod(2),
     "an object that is not frozen": Thawed(2),
-    "a step that tells": Then(TellsInAMethod(2), doubled),
-    "a kernel after a step": Then(doubled, TellsInAMethod(2)),
+    "a step that tells": then(TellsInAMethod(2), doubled),
+    "a kernel after a step": then(doubled, TellsInAMethod(2)),
     "an object that can be called": Counter(),
     "given a list": functools.partial(fills, out=[]),
     "given an object": functools.partial(fills, out=Box()),
@@ -241,7 +241,7 @@ def test_the_same_passes_where_nobody_looks(monkeypatch):
         functools.partial(doubled, by=3),
         np.sort,
         max,
-        Then(np.sort, Fine(3)),
+        then(np.sort, Fine(3)),
         moments,
         PairTables((2, 3)),
         PairTables((2, 3)).matrix,

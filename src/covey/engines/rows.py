@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from covey.core.arrays import Array, blas_threads, processors
 from covey.errors import InternalError
@@ -26,9 +27,8 @@ class Rows:
 
     n: int
     p: int
-    steps: int = (
-        1  # what one of the n weighs in the sums: 1 for a record; for a person, whose rows share one weight, 2^20
-    )
+    # What one of the n weighs in the sums: 1 for a record; for a person, whose rows share one weight, 2^20.
+    steps: int = 1
 
     def batches(self) -> Iterator[Any]:
         """The records, or some whole persons at a time, in order; engines that add up elsewhere have none."""
@@ -52,16 +52,13 @@ class Rows:
         raise InternalError("rows of persons are only added up, never read one by one.")
 
 
-@dataclass(frozen=True, eq=False)
-class Then(Generic[T]):
-    """A kernel after a step on records. What is sent elsewhere must not hold the rows."""
+def then(step: Callable[[Any], Any] | None, kernel: Callable[[Any], T]) -> Callable[[Any], T]:
+    """A kernel after a step on records, if there is one. What is sent elsewhere must not hold the rows."""
+    return kernel if step is None else partial(_after, step, kernel)
 
-    step: Callable[[Array], Array]
-    kernel: Callable[[Array], T]
 
-    def __call__(self, batch: Array) -> T:
-        """kernel(step(batch))."""
-        return self.kernel(self.step(batch))
+def _after(step: Callable[[Any], Any], kernel: Callable[[Any], T], batch: Any) -> T:
+    return kernel(step(batch))
 
 
 class Mapped(Rows):
@@ -73,11 +70,11 @@ class Mapped(Rows):
 
     def reduce(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """The sum of kernel(step(batch)) over all batches."""
-        return self.rows.reduce(kernel if self._step is None else Then(self._step, kernel))
+        return self.rows.reduce(then(self._step, kernel))
 
     def whole(self, kernel: Callable[[Array], T]) -> Exact[T]:
         """kernel(step(all records))."""
-        return self.rows.whole(kernel if self._step is None else Then(self._step, kernel))
+        return self.rows.whole(then(self._step, kernel))
 
 
 class Counted(Mapped):

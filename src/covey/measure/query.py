@@ -60,18 +60,12 @@ class Factor:
         return np.asarray(self.bins[np.searchsorted(self.edges, codes, side="right") - 1])
 
 
-@dataclass(frozen=True, eq=False)
-class ToBins:
-    """A step on records: codes become bins, column by column; None leaves a column as it is."""
-
-    factors: tuple[Factor | None, ...]
-
-    def __call__(self, batch: Array) -> Array:
-        """The bins of a batch, each of its own record alone."""
-        out = np.empty(batch.shape, dtype=np.int64, order="F")
-        for j, factor in enumerate(self.factors):
-            out[:, j] = batch[:, j] if factor is None else factor.at(batch[:, j])
-        return out
+def to_bins(factors: tuple[Factor | None, ...], batch: Array) -> Array:
+    """A step on records: codes become bins, column by column, each of its own record alone; None leaves a column as it is."""
+    out = np.empty(batch.shape, dtype=np.int64, order="F")
+    for j, factor in enumerate(factors):
+        out[:, j] = batch[:, j] if factor is None else factor.at(batch[:, j])
+    return out
 
 
 @dataclass(frozen=True)

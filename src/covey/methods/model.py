@@ -20,7 +20,7 @@ from covey.core.arrays import Array, Floats
 from covey.core.fit.spectrum import Spectrum
 from covey.core.tables.counts import part
 from covey.core.tables.distance import largest
-from covey.engines.rows import Counted, Rows, Then
+from covey.engines.rows import Counted, Rows, then
 from covey.entropy import Streams
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Query, mean_variation
@@ -57,7 +57,7 @@ class Statistic:
         cls, kernel: Callable[[Any], Any], step: Callable[[Any], Any] | None = None, kept: bool = False
     ) -> Statistic:
         """A sum over units, after a step on each of them."""
-        return cls(kernel if step is None else Then(step, kernel), kept=kept)
+        return cls(then(step, kernel), kept=kept)
 
     @classmethod
     def tables(cls, query: Query) -> Statistic:
@@ -299,8 +299,7 @@ def _measured(ask: Ask, units: _Units, known: dict[Statistic, Exact[Any]], n: in
         joint = gate.joint(ask.purpose, ask.moves, ask.share)
         found = (joint.add(value, own.shape, own.weight) for own, value in zip(parts, exact, strict=True))
     else:
-        kind = gate.signs if ask.noise == "signs" else gate.matrix
-        matrix = kind(ask.purpose, ask.moves, ask.weights, ask.share)
+        matrix = gate.matrix(ask.purpose, ask.moves, ask.weights, ask.share, ask.noise == "signs")
         found = (matrix.add(value, *own.shape) for own, value in zip(parts, exact, strict=True))
     for own, measured in zip(parts, found, strict=True):
         counts = own.unit == 1

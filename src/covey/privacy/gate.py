@@ -153,7 +153,7 @@ class Gate:
         budget: the promise; charges are parts of its amount.
         shares: the planned parts by purpose; they sum to 1 at most.
         streams: where noise comes from.
-        source: "covey" or "opendp", who draws Laplace and Gaussian noise.
+        source: "covey" or "opendp", who draws Laplace and Gaussian noise; all other laws are covey's own.
         steps: what one whole record weighs in the sums over records, 1 unless rows are weighted: sums are then counted in
             steps of 1/steps, all bounds and scales are multiplied accordingly, and what is measured is divided again.
     """
@@ -173,18 +173,11 @@ class Gate:
         self.budget = budget
         self.planned = {name: Charge(name, budget.amount * share, budget.unit) for name, share in shares.items()}
         self.book: list[Spent] = []
-        self._paid = dict.fromkeys(
-            shares, Fraction(0)
-        )  # sums of the book by purpose: wide tables have thousands of lines
+        # Sums of the book by purpose: wide tables have thousands of lines.
+        self._paid = dict.fromkeys(shares, Fraction(0))
         self.steps = steps
-        self._streams, self._source = streams, source
-        self._sources: dict[str, IntegerNoise] = {}
+        self._streams, self.drawn_by = streams, source
         self._generators: dict[str, np.random.Generator] = {}
-
-    @property
-    def drawn_by(self) -> str:
-        """Who draws Laplace and Gaussian noise; all other laws are covey's own."""
-        return self._source
 
     # What may be spent, and what was.
 
@@ -303,25 +296,21 @@ class Gate:
             found.append(Measured(noisy / float(fine * steps), sd * float(scale) / steps, "knorm", payment.charge))
         return found
 
-    def matrix(self, purpose: str, moves: Moves, weights: Sequence[Fraction], share: Fraction = WHOLE) -> MatrixJoint:
+    def matrix(
+        self, purpose: str, moves: Moves, weights: Sequence[Fraction], share: Fraction = WHOLE, signs: bool = False
+    ) -> MatrixJoint:
         """Pieces of one symmetric integer matrix: matrix Laplace noise, pure ε (docs/proofs/cone.md).
 
         The matrix is Σhhᵀ over the records, h integer vectors; the coordinates h_i/w_i are those in which its nuclear norm moves
         by `trace` at most, so the noise on entry (i, j) is w_i·w_j times that of the law.
-        """
-        trace = moves.under(self.budget).trace
-        payment = self._pay(purpose, share, "matrix", lambda b: b.laplace_scale(trace) * self.steps)
-        return MatrixJoint(self, payment, MatrixNoise(payment.scale, weights, self._generator(purpose)))
 
-    def signs(self, purpose: str, moves: Moves, weights: Sequence[Fraction], share: Fraction = WHOLE) -> MatrixJoint:
-        """As `matrix`, for coordinates h_i/w_i of which all but the last lie in [−1, 1]: less noise (cone.md, "Signs").
-
-        What stands on the diagonal is the same for all tables (n, for signs), or not asked for. `trace` is 2(p + a²), where a
-        bounds the last coordinate.
+        With `signs` all coordinates but the last lie in [−1, 1]: less noise (cone.md, "Signs"). What stands on the diagonal is
+        then the same for all tables (n, for signs), or not asked for; `trace` is 2(p + a²), where a bounds the last coordinate.
         """
-        trace = moves.under(self.budget).trace
-        payment = self._pay(purpose, share, "signs", lambda b: b.laplace_scale(trace) * self.steps)
-        return MatrixJoint(self, payment, SignNoise(payment.scale, weights, self._generator(purpose)))
+        trace, law = moves.under(self.budget).trace, "signs" if signs else "matrix"
+        payment = self._pay(purpose, share, law, lambda b: b.laplace_scale(trace) * self.steps)
+        noise = (SignNoise if signs else MatrixNoise)(payment.scale, weights, self._generator(purpose))
+        return MatrixJoint(self, payment, noise)
 
     def choose(
         self, purpose: str, exact: Exact[Integers], candidates: int, rounds: int, moves: Moves
@@ -368,11 +357,7 @@ class Gate:
         They need to know which payment, its weight there, and which block of a matrix it is.
         """
         del payment, weight, block
-        if exact._sealed.shape != noise.shape:
-            raise InternalError(
-                "a statistic has another shape than was declared: shapes must follow from public sizes."
-            )
-        return add_noise(exact._sealed, noise)
+        return add_noise(_shaped(exact, noise.shape), noise)
 
     def _name(self, exact: Exact[Mapping[str, int]], payment: Spent, threshold: int) -> dict[str, int]:
         """The labels whose noisy counts exceed the threshold, and these. Sorted: the order in which they occur is private."""
@@ -385,19 +370,15 @@ class Gate:
     def _choose(self, exact: Exact[Integers], noise: Integers, payment: Spent, taken: tuple[int, ...]) -> int:
         """Which candidate has the largest noisy score among those not taken; of equal ones the first."""
         del payment
-        if exact._sealed.shape != noise.shape:
-            raise InternalError("there are other candidates than were declared: they must follow from public sizes.")
-        noisy = add_noise(exact._sealed, noise)
+        noisy = add_noise(_shaped(exact, noise.shape), noise)
         noisy[list(taken)] = np.iinfo(np.int64).min
         return int(np.argmax(noisy))
 
     def _pick(self, exact: Exact[Integers], payment: Spent, open_: Array) -> int:
         """Which of the open candidates is drawn."""
-        if exact._sealed.shape != open_.shape:
-            raise InternalError("there are other candidates than were declared: they must follow from public sizes.")
-        places = np.flatnonzero(open_)
+        scores, places = _shaped(exact, open_.shape), np.flatnonzero(open_)
         generator = self._generator(f"{payment.purpose}, choices")
-        return int(places[largest_with_gumbel(exact._sealed[places], payment.scale, generator)])
+        return int(places[largest_with_gumbel(scores[places], payment.scale, generator)])
 
     def _direct(self, exact: Exact[Floats], payment: Spent, t: int) -> Floats:
         """Directions drawn for c·Σxxᵀ, c the inverse of the scale."""
@@ -405,10 +386,7 @@ class Gate:
 
     def _noise(self, purpose: str) -> IntegerNoise:
         """Who draws integer noise for a purpose; each purpose has a stream of its own."""
-        if purpose not in self._sources:
-            covey = self._source == "covey"
-            self._sources[purpose] = CoveyNoise(self._generator(purpose)) if covey else OpenDPNoise()
-        return self._sources[purpose]
+        return CoveyNoise(self._generator(purpose)) if self.drawn_by == "covey" else OpenDPNoise()
 
     def _generator(self, purpose: str) -> np.random.Generator:
         if purpose not in self._generators:
@@ -465,6 +443,13 @@ class MatrixJoint:
         steps = self.gate.steps
         sd = self.noise.deviation(rows, columns) / steps
         return Measured(_in_ones(values, steps), sd, self.payment.law, self.payment.charge)
+
+
+def _shaped(exact: Exact[Integers], shape: tuple[int, ...]) -> Integers:
+    """Open a statistic that has the shape that was declared."""
+    if exact._sealed.shape != shape:
+        raise InternalError("a statistic has another shape than was declared: shapes must follow from public sizes.")
+    return exact._sealed
 
 
 def _in_ones(values: Integers, steps: int) -> Array:

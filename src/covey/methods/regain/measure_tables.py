@@ -60,9 +60,9 @@ from covey.core.tables.domain import (
     range_counts,
     ranges_of,
 )
-from covey.engines.rows import Then
+from covey.engines.rows import then
 from covey.measure.measurement import NOTHING, Measurement
-from covey.measure.query import Every, Factor, Mixture, Query, ToBins
+from covey.measure.query import Every, Factor, Mixture, Query, to_bins
 from covey.methods.model import Ask, Asking, Part, Setting, Statistic, entries, together
 from covey.privacy.gate import WHOLE, Moves
 
@@ -130,9 +130,9 @@ class OneWayCounts:
 class Tables:
     """Tables of categories and of cells of numbers, all pairs counted in one pass if they are small: described, not computed."""
 
-    def __init__(self, told: Setting, domain: Domain, to_cells: ToBins | None = None) -> None:
-        self._cells = (None,) * len(domain.sizes) if to_cells is None else to_cells.factors
-        self._step = to_cells
+    def __init__(self, told: Setting, domain: Domain, cells: tuple[Factor | None, ...] = ()) -> None:
+        self._cells = cells or (None,) * len(domain.sizes)
+        self._step = partial(to_bins, cells) if cells else None
         self.domain, self.n, self.steps = domain, told.n, told.steps
         self.total, self.secret = told.n * told.steps, told.secret  # what all of them weigh, and whether that is noisy
         kernel = first_kernel([Category(size) for size in domain.sizes])
@@ -161,7 +161,7 @@ class Tables:
         if self._pairs is not None:
             return self._pairs.map(merge_pairs, tuple(maps), tuple(sizes))
         kernel = PairTables(tuple(sizes))
-        return Statistic.sum(kernel, ToBins(tuple(self.factors(maps).values()))).map(kernel.matrix)
+        return Statistic.sum(kernel, partial(to_bins, tuple(self.factors(maps).values()))).map(kernel.matrix)
 
     def law(self, cloud: WeightedPoints, maps: Sequence[Integers]) -> Mixture:
         """What centres over merged categories say."""
@@ -181,7 +181,7 @@ class Tables:
         rest = tuple(d for d in affordable_tables(self.n, q) if d not in low) if whole else ()
         if rest:
             kernel = partial(sorted_category_distances, sizes=sizes, cloud=cloud, degrees=rest)
-            parts.append(Statistic(kernel if self._step is None else Then(self._step, kernel), whole=True))
+            parts.append(Statistic(then(self._step, kernel), whole=True))
         return [*low, *rest], together(parts)
 
     def misplaced(self, cloud: WeightedPoints) -> tuple[Statistic, int]:

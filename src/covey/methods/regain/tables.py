@@ -37,7 +37,7 @@ from covey.core.tables.events import Histories
 from covey.core.tables.zeros import NO_BOXES, Boxes
 from covey.measure.measurement import NOTHING as UNMEASURED
 from covey.measure.measurement import Measurements, joined_by_law
-from covey.measure.query import Factor, ToBins
+from covey.measure.query import Factor, to_bins
 from covey.methods.laws import CodeLaw
 from covey.methods.model import Asking, Fitted, Setting, paid_by
 from covey.methods.regain.important import (
@@ -171,7 +171,7 @@ class RegainTables:
         generator = told.public("fit")
         own = told.public("numbers") if whole is None else generator  # categories alone need no stream of their own
         seen = self.look(one_way, totals, mass, told.pure, own)
-        tables = Tables(told, seen.domain, seen.to_cells) if whole is None else whole
+        tables = Tables(told, seen.domain, seen.cell_factors) if whole is None else whole
         return (yield from self._centres(tables, counts, seen, told, generator))
 
     def _whole(self, told: Setting) -> Tables | None:
@@ -280,7 +280,7 @@ class RegainTables:
         normal = NormalTables(seen.bin_shares, seen.bins, seen.specials) if seen.cells else None
         expected = None
         if self.prior is not None:
-            expected = prior_covariances(seen.to_cells(self.prior.codes), seen.maps, seen.bins)
+            expected = prior_covariances(to_bins(seen.cell_factors, self.prior.codes), seen.maps, seen.bins)
         denoisers = Denoisers(seen.bin_shares, seen.bins, generator, expected, normal)
         return denoisers.combined(centred, lambda: law.simulate(generator) / n, law.sd / n), normal
 
@@ -318,10 +318,10 @@ class OneWayModel:
         return [Factor(edges, to) for edges, to in zip(self.edges, self.maps, strict=True)]
 
     @property
-    def to_cells(self) -> ToBins:
+    def cell_factors(self) -> tuple[Factor | None, ...]:
         """From codes to cells."""
         own = {j: Factor(cells.edges, np.arange(len(cells.edges) - 1)) for j, cells in self.cells.items()}
-        return ToBins(tuple(own.get(j) for j in range(len(self.maps))))
+        return tuple(own.get(j) for j in range(len(self.maps)))
 
     @property
     def scores(self) -> Floats | None:
