@@ -11,7 +11,6 @@ from covey.table.column_drafts import (
     date_formats,
     holds_births,
     holds_names,
-    is_hierarchy,
     looks_coded,
     named_for_persons,
     number_spelling,
@@ -134,9 +133,6 @@ def test_codes_are_told_from_quantities():
     assert not looks_coded(generator.integers(1000, 9999, 5000).astype(float), 5000)  # hardly repeated
     assert not looks_coded((codes // 100 * 100).astype(float), 5000)  # rounded amounts
     assert not looks_coded(generator.integers(0, 99, 5000).astype(float), 5000)  # ages
-    assert is_hierarchy(pl.Series(["I10", "I10.9", "E11.65", "C50.911"]))
-    assert is_hierarchy(pl.Series(["01.1", "01.11", "62.01"]))
-    assert not is_hierarchy(pl.Series(["Rome", "I10"]))
 
 
 def test_columns_of_names_are_known_by_theirs():

@@ -53,7 +53,6 @@ _BIRTH = re.compile(
     r"(^|_)(dob|birth_?(date|day|dt)|date_?of_?birth|geburts(datum|tag)|(date_(de_)?)?naissance|nacimiento)(_|$)"
 )
 _ADDRESS = r"^[^@\s]+@[^@\s]+\.[^@\s]+$|^(https?://|www\.)|^\+?[\d ()/-]{9,}$|^\d{1,3}(\.\d{1,3}){3}$"
-_HIERARCHY = r"^[A-Z]\d\d(\.?\d{1,4}[A-Z]?)?$|^\d\d\.\d{1,2}(\.\d{1,2})?$"
 
 _DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d.%m.%y", "%d %b %Y", "%d-%b-%Y")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S")
@@ -200,11 +199,6 @@ def holds_births(name: str) -> bool:
 
 def _snake(name: str) -> str:
     return re.sub(r"[^a-z]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
-
-
-def is_hierarchy(words: pl.Series) -> bool:
-    """Whether the labels look like codes whose first letters are a coarser level: ICD-10, NACE."""
-    return _share(words.str.contains(_HIERARCHY)) > 0.9
 
 
 def _share(flags: pl.Series) -> float:

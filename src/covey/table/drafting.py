@@ -24,12 +24,10 @@ from covey.table.attributes import MISSING, ColumnLog, Grid
 from covey.table.column_drafts import (
     BLANK,
     CALLED,
-    FEW,
     PUBLIC_CODES,
     ColumnDraft,
     Note,
     Proposal,
-    is_hierarchy,
     number_values,
     present,
 )
@@ -59,11 +57,8 @@ KEPT = 0.995  # of these rows have the order: a few mistakes of typing are forgi
 BY_CHANCE = 0.95  # an order that so many random pairs of values have is no rule
 NARROWER = 0.5  # times the spread of the later value is what the distance has at most; else the value says as much
 LOOKED_AT = 100_000  # rows, the first ones
-FIRST_ROWS = 1000  # of a table: they rule most functions out before whole columns are compared
-REPEATED = 20  # rows for each value of a column, on average, before it may be said to determine another
 SEARCHED_COLUMNS = 60  # columns beyond which pairs are not looked for
 
-GLANCE = 20  # cells that rule most copies out before whole columns are compared
 _TOTALS = ("total", "totals", "sum", "grand total", "subtotal", "gesamt", "summe", "total général", "totale")
 
 
@@ -246,31 +241,6 @@ def _holds(fields: dict[str, Field], follows: dict[str, Follows]) -> bool:
     return True
 
 
-def functions(columns: Sequence[pl.Series], bases: Sequence[int]) -> dict[int, int]:
-    """Columns that are a function of one of the bases, by place: that with the fewest values.
-
-    A base says something only if its values repeat; both columns vary.
-    """
-    if not columns:
-        return {}
-    rows = len(columns[0])
-    first = np.stack([column.head(FIRST_ROWS).rank("dense").fill_null(0).to_numpy() for column in columns], axis=1)
-    found: dict[int, int] = {}
-    sizes = {base: columns[base].n_unique() for base in bases}
-    for base in sorted((b for b in bases if 1 < sizes[b] <= rows / REPEATED), key=lambda b: sizes[b]):
-        _, begins, place = np.unique(first[:, base], return_index=True, return_inverse=True)
-        for own in np.flatnonzero((first == first[begins[place.ravel()]]).all(axis=0)).tolist():
-            if own != base and own not in found and _is_function(columns[base], columns[own], sizes[base]):
-                found[own] = base
-    # Of two columns that say the same, the first one stays.
-    return {own: base for own, base in found.items() if found.get(base) != own or base < own}
-
-
-def _is_function(base: pl.Series, own: pl.Series, size: int) -> bool:
-    pair = pl.DataFrame([base.alias("base"), own.alias("own")])
-    return bool(own.n_unique() > 1 and pair.n_unique() == size)
-
-
 @dataclass(frozen=True)
 class Draft:
     """Fields, how the file is written, and why; and the table that was looked at, which is read once. Private."""
@@ -304,66 +274,12 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     notes += [Note(None, f"{CALLED}'{name}'", "another column has the same name") for name in table.twice]
     columns = [ColumnDraft(name, series, missing, found) for name, series in table.columns.items()]
     drafted = [column.draft() for column in columns]
-    _hint_levels(columns, drafted)
-    _hint_functions(columns, drafted)
-    _hint_copies(columns, drafted)
     _hint_order(columns, drafted, missing)
     fields = tuple(field for field, _ in drafted if field is not None)
     if not fields:
         raise InputError("every column looks like an identifier or free text, so nothing is left to draft.")
     told = (*notes, *(note for _, note in drafted))
     return Draft(fields, Dialect.from_dict(found.of_file.to_dict()), missing, told, table)
-
-
-def _hint_levels(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
-    """Where labels are codes with a coarser level, say how to declare it."""
-    for place, (column, (field, note)) in enumerate(zip(columns, drafted, strict=True)):
-        if field is None or field.type != "string" or column.distinct <= FEW:
-            continue
-        hint = None
-        if is_hierarchy(column.text):
-            hint = "its codes have levels: for a coarser column, keep only their first characters in the table"
-        for coarse, (other, _) in zip(columns, drafted, strict=True):
-            labels = other is not None and other.type == "string" and coarse is not column
-            if (
-                labels
-                and 2 <= coarse.distinct <= column.distinct / 3
-                and _is_function(column.series, coarse.series, column.series.n_unique())
-            ):
-                hint = f"{coarse.name!r} is a coarser version of it; leave out the finer one unless you need it"
-        if hint is not None:
-            warning = f"{note.warning}. {hint}" if note.warning else None
-            reason = note.reason if note.warning else f"{note.reason}; {hint}"
-            drafted[place] = field, replace(note, reason=reason, warning=warning)
-
-
-def _hint_functions(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
-    """Where each label of one column always goes with one value of another, say that the other may be derived.
-
-    The draft itself does not hold the function: it would be read off private rows.
-    """
-    kept = [place for place, (field, _) in enumerate(drafted) if field is not None]
-    bases = [p for p in kept if (field := drafted[p][0]) is not None and field.type == "string"]
-    found = functions([columns[p].series for p in kept], [kept.index(p) for p in bases])
-    for own, base in found.items():
-        field, note = drafted[kept[own]]
-        hint = f"each value of {columns[kept[base]].name!r} has one value of it: if that is public, declare it derived"
-        drafted[kept[own]] = field, replace(note, reason=f"{note.reason}; {hint}")
-
-
-def _hint_copies(columns: list[ColumnDraft], drafted: list[Proposal]) -> None:
-    """Say which columns are copies of earlier ones."""
-    seen: dict[Any, list[int]] = {}
-    for place, column in enumerate(columns):
-        alike = seen.setdefault((column.distinct, *column.text.head(GLANCE)), [])
-        holes = column.series.is_null()
-        same = (p for p in alike if columns[p].text.equals(column.text) and columns[p].series.is_null().equals(holes))
-        first = next(same, None)
-        alike.append(place)
-        if first is not None and column.distinct > 1:
-            field, note = drafted[place]
-            reason = f"{note.reason}; it is a copy of {columns[first].name!r}, so leave one of them out"
-            drafted[place] = field, replace(note, reason=reason)
 
 
 def _hint_order(columns: list[ColumnDraft], drafted: list[Proposal], missing: tuple[str, ...]) -> None:
