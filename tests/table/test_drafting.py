@@ -160,32 +160,6 @@ def test_proposals_that_others_made_impossible_are_dropped_and_the_rest_stays():
     assert with_links_that_hold(()) == ()
 
 
-def test_columns_that_follow_from_one_column_are_hinted_at_without_their_values():
-    generator = np.random.default_rng(1)
-    area = generator.integers(0, 12, 600)
-    table = pl.DataFrame(
-        {
-            "area": [f"area {a}" for a in area],
-            "density": (area * 77 % 13) * 10.5 + 3,
-            "region": [f"region {a // 4}" for a in area],
-            "age": generator.integers(0, 90, 600),
-            "group": generator.choice(["x", "y"], 600),
-            "always": ["here"] * 600,
-        }
-    )
-    schema, notes = Schema.draft_with_notes(table)
-    hinted = {note.field: note.reason for note in notes if "derived" in note.reason}
-    assert set(hinted) == {"density", "region"}
-    assert all("each value of 'area' has one value of it" in reason for reason in hinted.values())
-    assert all(field.derived is None for field in schema.fields)
-    # One row that departs, or a base without repetitions, and nothing is said.
-    table[0, "density"] = -1.0
-    assert "derived" not in " ".join(
-        note.reason for note in Schema.draft_with_notes(table)[1] if note.field == "density"
-    )
-    assert "derived" not in " ".join(note.reason for note in Schema.draft_with_notes(table.head(100))[1])
-
-
 def people(n=200):
     g = np.random.default_rng(3)
     return {

@@ -39,7 +39,7 @@ from covey.table.fields import GUARDED
 from covey.table.frames import FrameForm, remember
 from covey.table.rules import Domain
 from covey.table.workbook import SUFFIXES as WORKBOOK_SUFFIXES
-from covey.table.workbook import Workbook
+from covey.table.workbook import read_sheet
 
 ColumnValues = Mapping[str, Any]  # values by column: polars pl.Series, arrays or lists
 
@@ -87,10 +87,11 @@ def open_source(
         path = existing(Path(source))
         if path.suffix.lower() in ARROW_SUFFIXES:
             return ArrowFile(path, schema, size_limit)
-        if path.suffix.lower() in WORKBOOK_SUFFIXES:
-            return Workbook(path, schema, dialect, size_limit)
-        return CsvFile(path, schema, dialect, size_limit)
-    table = _choose_again(source, schema) if isinstance(source, Table) else _read_frame(source, schema)
+        if path.suffix.lower() not in WORKBOOK_SUFFIXES:
+            return CsvFile(path, schema, dialect, size_limit)
+        table = read_sheet(path, schema, dialect, size_limit)
+    else:
+        table = _choose_again(source, schema) if isinstance(source, Table) else _read_frame(source, schema)
     return FrameParts(bounded(table))
 
 

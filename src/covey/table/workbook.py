@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from covey.errors import InputError, optional
-from covey.table.columns import Table, bounded, check_size, match, part_rows, plainly
+from covey.table.columns import Table, check_size, match, plainly
 from covey.table.dialects import Dialect
 from covey.table.rules import Domain
 
@@ -24,37 +23,23 @@ _PLACE = re.compile(rb'\sr="([A-Z]{1,3})([0-9]{1,7})"')
 _PROTECTED = bytes.fromhex("d0cf11e0a1b11ae1")  # an old workbook, or a new one inside an encrypted envelope
 
 
-class Workbook:
-    """One sheet of a workbook; its first row, or the one behind the skipped rows, names the columns."""
-
-    origin = "workbook"
-
-    def __init__(self, path: Path, schema: Domain | None, dialect: Dialect, size_limit: int) -> None:
-        self.schema = schema
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as packed:
-                check_size(path, size_limit, sum(part.file_size for part in packed.infolist()))
-        cells = _cells(path, dialect.sheet)
-        header, names = dialect.skip_rows or 0, []
-        if header < cells.height:
-            names = [cells.item(header, j) or "" for j in range(cells.width)]
-        while names and not names[-1].strip():
-            names.pop()
-        if not any(name.strip() for name in names):
-            raise InputError(f"{path} has no header in row {header + 1}. That row must name the columns.")
-        self._rows = cells.slice(header + 1)
-        self._places, self.ignored, self.twice = match(names, schema)
-
-    def parts(self) -> Iterator[int]:
-        """Where each slice of the rows starts."""
-        return iter(range(0, self._rows.height, part_rows(self._rows.width)))
-
-    def table(self, part: int) -> Table:
-        """The needed columns of a slice, as text."""
-        rows = self._rows.slice(part, part_rows(self._rows.width))
-        columns = {name: rows.to_series(j).alias(name) for name, j in self._places.items()}
-        table = Table(columns, rows.height, self.origin, ignored=self.ignored, twice=self.twice)
-        return plainly(bounded(table), self.schema)
+def read_sheet(path: Path, schema: Domain | None, dialect: Dialect, size_limit: int) -> Table:
+    """One sheet of a workbook, as text; its first row, or the one behind the skipped rows, names the columns."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as packed:
+            check_size(path, size_limit, sum(part.file_size for part in packed.infolist()))
+    cells = _cells(path, dialect.sheet)
+    header, names = dialect.skip_rows or 0, []
+    if header < cells.height:
+        names = [cells.item(header, j) or "" for j in range(cells.width)]
+    while names and not names[-1].strip():
+        names.pop()
+    if not any(name.strip() for name in names):
+        raise InputError(f"{path} has no header in row {header + 1}. That row must name the columns.")
+    rows = cells.slice(header + 1)
+    places, ignored, twice = match(names, schema)
+    columns = {name: rows.to_series(j).alias(name) for name, j in places.items()}
+    return plainly(Table(columns, rows.height, "workbook", ignored=ignored, twice=twice), schema)
 
 
 def first_rows(path: Path, sheet: str | None, rows: int) -> list[list[str | None]]:
