@@ -14,8 +14,8 @@ import covey
 from audits.gates import opened
 from covey import reading
 from covey.core.tables.counts import column_counts, moments, size_counts
-from covey.core.tables.domain import CodeCounts, PairTables
-from covey.engines import spark
+from covey.core.tables.domain import CodeCounts, PairTables, RangeCounts
+from covey.engines import local, spark
 from covey.engines.rows import Mapped
 from covey.errors import InputError, InternalError
 from covey.methods.records import trimmed
@@ -158,6 +158,22 @@ def test_sums_are_those_of_the_matrix(place, memory):
         found, wanted = opened(rows.reduce(kernel)).integers(), kernel(codes).integers()
         assert all((a == b).all() for a, b in zip(found, wanted, strict=True))
     assert (opened(rows.whole(lambda X: np.sort(X, axis=0))) == np.sort(codes, axis=0)).all()
+
+
+def test_numbers_that_are_counted_by_ranges_are_read_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(csvfile, "BLOCK", 1000)
+    synth = covey.PrivateSynthesizer(1.0, schema=NUMBERS)
+    (wide,) = (kernel.columns for kernel in synth._regain().first_pass if isinstance(kernel, RangeCounts))
+    codes = Codec(NUMBERS).encode(visits(), coding="numbers")[0]
+    kernel = RangeCounts(wide, tuple(np.array([0, 5, 10**4, int(codes[:, j].max()) + 1]) for j in wide))
+    seen = []
+    for room, again in ((1 << 29, False), (900, True)):  # for 250 codes of four bytes
+        monkeypatch.setattr(local, "SORTED_BYTES", room)
+        rows = synth.prepare(as_csv(visits(), tmp_path)).rows
+        rows._batch = lambda part, read=rows._batch: seen.append(len(part)) or read(part)
+        found, wanted = opened(rows.reduce(kernel)).integers(), kernel(codes).integers()
+        assert all((a == b).all() for a, b in zip(found, wanted, strict=True))
+        assert bool(seen) is again
 
 
 def test_bits_and_steps_on_records(place, memory):

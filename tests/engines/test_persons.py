@@ -19,7 +19,7 @@ from covey.core.tables.counts import (
     size_counts,
 )
 from covey.core.tables.distance import subset_counts
-from covey.core.tables.domain import CodeCounts, PairTables, range_counts
+from covey.core.tables.domain import CodeCounts, PairTables, RangeCounts
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.engines import persons
 from covey.engines.persons import PersonCounts, classes, new_keyring, remainders, row_weights
@@ -85,7 +85,7 @@ KERNELS = {
     "scores": lambda batch: score_counts(batch, np.ones((9, 1)), np.array([[2, 4]])),
     "subsets": partial(subset_counts, degree=3),
     "codes": CodeCounts((0, 4), (2, 3)),
-    "ranges": partial(range_counts, columns=(1, 2), edges=(np.array([0, 1, 2]), np.array([0, 2]))),
+    "ranges": RangeCounts((1, 2), (np.array([0, 1, 2]), np.array([0, 2]))),
 }
 
 

@@ -48,6 +48,17 @@ def test_tables_of_records_and_of_centres_are_counted_alike(degree):
     assert 0 < moved <= 1 / 50 + 1e-12
 
 
+@pytest.mark.parametrize("size", [7, 2**16, 10**7, 2**53])
+def test_bins_of_codes_are_those_of_a_search_over_all_edges(size):
+    g = np.random.default_rng(size)
+    edges = np.unique([0, 1, *g.integers(1, size, 40).tolist(), *range(1, min(size, 300), 3), size - 1, size])
+    factor = Factor(edges, g.integers(0, 4, len(edges) - 1))
+    codes = np.concatenate([edges[:-1], edges[1:] - 1, g.integers(0, size, 1000), g.integers(0, min(size, 400), 1000)])
+    for kind in (np.int64, np.uint32) if size < 2**32 else (np.int64,):
+        found = factor.at(codes.astype(kind))
+        assert (found == factor.bins[np.searchsorted(edges, codes, side="right") - 1]).all()
+
+
 @dataclass(frozen=True)
 class Together:
     """Kernel: rows by how four columns stand, each on two levels; the cells are numbered in binary."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from scipy.sparse import vstack
 
 from covey.core.arrays import Array, blas_threads, is_bits, processors
 from covey.core.tables.counts import Batch, is_sparse
+from covey.core.tables.domain import RangeCounts
 from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.engines.rows import NO_ROWS, First, Rows, T
 from covey.errors import CHANGED, InputError
 from covey.privacy.exact import Exact, pure
 
 BATCH_ENTRIES = 1 << 23  # of a batch, as long as it keeps enough rows: some tens of megabytes at work
+SORTED_BYTES = 1 << 29  # of the columns that are kept sorted: 20,000,000 rows of six numbers
 KEEP_BYTES = 1 << 28  # encoded records are kept in memory up to here, so that they are read and encoded only once
 ONE_WORKER_COLUMNS = 1500  # beyond so many columns one product fills all processors, and parts are read one by one
 LEAST_BATCH_ROWS = 1 << 11  # sums of p × p products are added once per batch: fewer rows would not be worth it
@@ -80,7 +83,8 @@ class StreamRows(ArrayRows):
         ahead: kernels whose sums will be asked for; they are computed during the first reading.
         keep_bytes: encoded records are kept in memory up to here; 0 keeps none.
 
-    The first reading happens here, before anything is charged: it finds n, and whatever cannot be read.
+    The first reading happens here, before anything is charged: it finds n, and whatever cannot be read. Columns of which it
+    counts ranges will be counted by other ranges again and again: each is kept sorted, as long as there is room.
     """
 
     def __init__(
@@ -93,18 +97,25 @@ class StreamRows(ArrayRows):
     ) -> None:
         self.p = p
         full, kernels = not keep_bytes, [pure(kernel) for kernel in ahead]
+        late = [j for kernel in ahead if isinstance(kernel, RangeCounts) for j in kernel.columns]
 
-        def read(part: Any) -> tuple[First, Kept | None]:
+        def read(part: Any) -> tuple[First, Kept | None, dict[int, Array]]:
             batch, log = encode(part)
-            return First(len(batch), log, tuple(kernel(batch) for kernel in kernels)), None if full else keep(batch)
+            apart = {} if room < 0 else {j: np.sort(batch[:, j]) for j in late}
+            first = First(len(batch), log, tuple(kernel(batch) for kernel in kernels))
+            return first, None if full else keep(batch), apart
 
         total: First | None = None
         stored: list[Kept] = []
-        for found, kept in in_order_of_parts(parts(), read, p):
+        self._sorted: list[dict[int, Array]] = []
+        room = SORTED_BYTES if late and keep_bytes else -1
+        for found, kept, apart in in_order_of_parts(parts(), read, p):
             total = found if total is None else total + found
             stored += [kept] if kept is not None and not full else []
             if sum(size for size, _ in stored) > keep_bytes:
                 full, stored = True, []
+            room -= sum(column.nbytes for column in apart.values())
+            self._sorted = [*self._sorted, apart] if room >= 0 else []
         if total is None or not total.n:
             raise InputError(NO_ROWS)
         # What is kept needs no source: a connection, say, is let go.
@@ -123,6 +134,9 @@ class StreamRows(ArrayRows):
         if kernel in self._known:
             return Exact(self._known[kernel])
         read, kernel = self._batch, pure(kernel)
+        if isinstance(kernel, RangeCounts) and self._sorted and self._sorted[0].keys() >= set(kernel.columns):
+            counted: Any = reduce(add, map(kernel.sorted, self._sorted))
+            return Exact(counted)
 
         def task(part: Any) -> First:
             batch = read(part)

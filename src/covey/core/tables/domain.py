@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -353,10 +353,23 @@ class CodeCounts:
         return Counts(tuple(np.bincount(batch[:, j].astype(np.int64, copy=False), minlength=size) for j, size in pairs))
 
 
-def range_counts(batch: Array, columns: tuple[int, ...], edges: tuple[Integers, ...]) -> Counts:
+@dataclass(frozen=True, eq=False)
+class RangeCounts:
     """Kernel: how many codes of some columns lie in each range [edges[i], edges[i + 1]) of a partition of all codes."""
-    ranges = (np.searchsorted(own[1:-1], batch[:, j], side="right") for j, own in zip(columns, edges, strict=True))
-    return Counts(tuple(np.bincount(r, minlength=len(own) - 1) for r, own in zip(ranges, edges, strict=True)))
+
+    columns: tuple[int, ...]
+    edges: tuple[Integers, ...]
+
+    def __call__(self, batch: Array) -> Counts:
+        """Count a batch of codes."""
+        pairs = zip(self.columns, self.edges, strict=True)
+        ranges = (np.searchsorted(own[1:-1], batch[:, j], side="right") for j, own in pairs)
+        return Counts(tuple(np.bincount(r, minlength=len(own) - 1) for r, own in zip(ranges, self.edges, strict=True)))
+
+    def sorted(self, codes: Mapping[int, Array]) -> Counts:
+        """The same of columns that are each sorted by themselves: a search for each edge instead of each code."""
+        pairs = zip(self.columns, self.edges, strict=True)
+        return Counts(tuple(np.diff(np.searchsorted(codes[j], own)) for j, own in pairs))
 
 
 def ranges_of(counts: Integers, edges: Integers) -> Integers:

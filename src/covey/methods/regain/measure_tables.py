@@ -53,11 +53,11 @@ from covey.core.tables.domain import (
     CodeCounts,
     Domain,
     PairTables,
+    RangeCounts,
     centred_counts,
     counted_fully,
     dependence,
     merge_pairs,
-    range_counts,
     ranges_of,
 )
 from covey.engines.rows import then
@@ -91,6 +91,13 @@ def codes_kernel(attributes: Sequence[Attribute]) -> CodeCounts:
     return CodeCounts(columns, tuple(sizes[j] for j in columns))
 
 
+def late_kernel(attributes: Sequence[Attribute]) -> list[RangeCounts]:
+    """Numbers whose codes are not counted one by one, as one range each: a first pass learns which ranges will be asked for."""
+    counted = codes_kernel(attributes).columns
+    late = tuple(j for j in range(len(attributes)) if j not in counted)
+    return [RangeCounts(late, tuple(np.array([0, attributes[j].size]) for j in late))] if late else []
+
+
 @dataclass(frozen=True)
 class OneWayCounts:
     """One-way counts of n rows or persons: code by code where these are counted in one pass, else by ranges, in another."""
@@ -114,7 +121,7 @@ class OneWayCounts:
         late = tuple(j for j in edges if j not in self.counted)
         found = {j: self.codes(j).map(ranges_of, edges[j]) for j in edges if j not in late}
         if late:
-            counts = Statistic.sum(partial(range_counts, columns=late, edges=tuple(edges[j] for j in late)))
+            counts = Statistic.sum(RangeCounts(late, tuple(edges[j] for j in late)))
             found |= {j: counts.map(part, i) for i, j in enumerate(late)}
         return found
 

@@ -26,10 +26,12 @@ from covey.core.fit.wide import LOW_RANK_CATEGORIES, LOW_RANK_COLUMNS
 from covey.core.noise.integers import cube_deviation
 from covey.core.numbers.grid import CELLS, Attribute, Category, NumberGrid
 from covey.core.tables.domain import Domain
+from covey.engines.local import SORTED_BYTES
 from covey.errors import ParameterError, whole_number
 from covey.methods.model import CERTIFICATE_SHARE
 from covey.methods.regain.bits import expected_pair_noise, plan_bits
 from covey.methods.regain.important import NOTHING, Important, noise_of
+from covey.methods.regain.measure_tables import late_kernel
 from covey.methods.regain.plan_tables import TablePlan, coarse, histogram_share, most_bins, pair_law
 from covey.methods.regain.tables import CENTRES
 from covey.privacy.budget import Budget, budget_for, check_delta
@@ -320,7 +322,8 @@ def release_memory(attributes: Sequence[Attribute], n: int, budget: Budget) -> i
     wide = sum(min(a.size, CELLS) if isinstance(a, NumberGrid) else a.size for a in attributes)
     drawing = CODE * q * held + (20 * wide**2 if wide <= REFINE_CATEGORIES else 0)  # with pair tables to be matched
     fitting = bin_matrices(attributes, n, budget) + 5 * 8 * CENTRES * wide
-    return int(LIBRARIES + min(KEPT, 2 * n * q) + max(drawing, fitting))
+    late = sum(8 if attributes[j].size >> 32 else 4 for kernel in late_kernel(attributes) for j in kernel.columns)
+    return int(LIBRARIES + min(KEPT, 2 * n * q) + min(SORTED_BYTES, n * late) + max(drawing, fitting))
 
 
 def flag_matrices(p: int) -> float:

@@ -23,7 +23,7 @@ from covey.core.numbers.tree import Tree, tree_measure
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.bodies import Body
 from covey.core.tables.counts import part
-from covey.core.tables.domain import range_counts
+from covey.core.tables.domain import RangeCounts
 from covey.core.tables.reals import (
     CODE_BITS,
     UNIT,
@@ -169,7 +169,7 @@ def measure_margins(told: Setting, plan: RealPlan, public: np.random.Generator) 
     law = ""
     for turn in range(grid.rounds):
         edges = tuple(tree.edges for tree in trees)
-        kernel = partial(range_counts, columns=tuple(range(p)), edges=edges)
+        kernel = RangeCounts(tuple(range(p)), edges)
         counts = Statistic.sum(kernel, partial(coarser, size=grid.size))
         asks = []
         for i, own in enumerate(edges):

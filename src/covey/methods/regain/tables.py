@@ -54,6 +54,7 @@ from covey.methods.regain.measure_tables import (
     OneWayCounts,
     Tables,
     first_kernel,
+    late_kernel,
     measure_dependence,
     measure_one_way,
     measure_pairs,
@@ -138,8 +139,8 @@ class RegainTables:
 
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
-        """Pair tables of categories, or counts of codes, as far as there is room for them."""
-        return (first_kernel(self.attributes),)
+        """Pair tables of categories, or counts of codes, as far as there is room; numbers that are counted later."""
+        return (first_kernel(self.attributes), *late_kernel(self.attributes))
 
     def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
         """One-way measures, pairs, ranks, certificate."""
