@@ -1,7 +1,9 @@
 """How a release of a Parquet file grows with its rows: time against reading the file twice, and peak memory.
 
-    python benchmarks/scale.py [--rows 100000 1000000 20000000] [--folder build/scale]
+    python benchmarks/scale.py [--rows 100000 1000000 20000000] [--table survey | mixed] [--folder build/scale]
 
+The survey has 30 categories. The mixed table has eight categories, four counts, four amounts of money, two dates, and two numbers
+of which a tenth is missing.
 Each figure comes from a process of its own. "read twice" reads the needed columns two times with the same reader, in the same
 process as the release, just before it. The release is complete: reading, encoding, measuring, certificate, drawing and writing
 `--draw` rows. The ratio is given by the clock, which wants idle cores, and in processor seconds, which mind others less.
@@ -22,47 +24,79 @@ from pathlib import Path
 import numpy as np
 
 SIZES = [2, 3, 4, 5, 6, 8] * 5
+MIXED_SIZES = [2, 3, 4, 5, 6, 8, 10, 12]
 ROWS = [100_000, 1_000_000, 20_000_000]
 STEP = 500_000
 
 
-def make_table(path: Path, n: int, seed: int = 1) -> None:
-    """30 text columns with a common cause, written in row groups."""
+def categories(z, sizes, generator):
+    """Text columns with a common cause."""
+    import pyarrow as pa
+
+    columns = {}
+    for a, c in enumerate(sizes):
+        x = np.minimum((c * (0.5 * z + 0.5 * generator.random(len(z))) ** 1.5).astype(np.int32), c - 1)
+        words = pa.array([f"answer {j}" for j in range(c)])
+        columns[f"q{a}"] = pa.DictionaryArray.from_arrays(pa.array(x), words).cast(pa.string())
+    return columns
+
+
+def numbers(z, generator):
+    """Numbers with the same cause."""
+    import pyarrow as pa
+
+    k, columns = len(z), {}
+    for a in range(4):
+        columns[f"count{a}"] = pa.array((generator.gamma(2, 10, k) * (1 + z)).astype(np.int64).clip(0, 200))
+        columns[f"money{a}"] = pa.array(np.round(np.exp(generator.normal(5 + z, 1)), 2).clip(0, 99_999))
+    for a in range(2):
+        days = (18_000 + 1000 * z + generator.integers(0, 365, k)).astype(np.int32)
+        columns[f"day{a}"] = pa.array(days).cast(pa.date32())
+        value = np.round((generator.gamma(2, 100, k) * (1 + z)).clip(0, 5000), 1)
+        columns[f"value{a}"] = pa.array(value, mask=generator.random(k) < 0.1)
+    return columns
+
+
+def make_table(path: Path, n: int, kind: str, seed: int = 1) -> None:
+    """Columns with a common cause, written in row groups."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     generator, writer = np.random.default_rng(seed), None
     for start in range(0, n, STEP):
         k = min(STEP, n - start)
-        z, columns = generator.random(k), {}
-        for a, c in enumerate(SIZES):
-            x = np.minimum((c * (0.5 * z + 0.5 * generator.random(k)) ** 1.5).astype(np.int32), c - 1)
-            words = pa.array([f"answer {j}" for j in range(c)])
-            columns[f"q{a}"] = pa.DictionaryArray.from_arrays(pa.array(x), words).cast(pa.string())
-        table = pa.table(columns)
+        z = generator.random(k)
+        mixed = kind == "mixed"
+        columns = categories(z, MIXED_SIZES if mixed else SIZES, generator)
+        table = pa.table(columns | numbers(z, generator) if mixed else columns)
         writer = writer or pq.ParquetWriter(path, table.schema)
         writer.write_table(table)
     if writer is not None:
         writer.close()
 
 
-def survey_schema():
+def schema_of(kind: str):
     from covey.table.schema import Field, Schema
 
     fields = [
-        Field(f"q{a}", "string", enum=tuple(f"answer {j}" for j in range(c)), required=True, confirmed=True)
-        for a, c in enumerate(SIZES)
+        Field(f"q{a}", "string", enum=tuple(f"answer {j}" for j in range(c)), required=True)
+        for a, c in enumerate(MIXED_SIZES if kind == "mixed" else SIZES)
     ]
-    return Schema(tuple(fields))
+    if kind == "mixed":
+        fields += [Field(f"count{a}", "integer", 0, 200, required=True) for a in range(4)]
+        fields += [Field(f"money{a}", "number", 0, 100_000, decimals=2, required=True) for a in range(4)]
+        fields += [Field(f"day{a}", "date", "2019-01-01", "2024-12-31", required=True) for a in range(2)]
+        fields += [Field(f"value{a}", "number", 0, 5000, decimals=1) for a in range(2)]
+    return Schema(tuple(fields)).confirm()
 
 
-def measure(path: Path, draw: int) -> dict[str, float]:
+def measure(path: Path, kind: str, draw: int) -> dict[str, float]:
     """Read twice, then release, in this process."""
     from covey.release.bundle import write_bundle
     from covey.synthesizers import PrivateSynthesizer
     from covey.table.sources import open_source
 
-    schema = survey_schema()
+    schema = schema_of(kind)
 
     def read() -> int:
         return sum(len(part) for part in open_source(path, schema).parts())
@@ -91,21 +125,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
     parser.add_argument("--folder", type=Path, default=Path("build/scale"))
+    parser.add_argument("--table", choices=["survey", "mixed"], default="survey")
     parser.add_argument("--draw", type=int, default=100_000)
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(measure(options.one, options.draw)))
+        print(json.dumps(measure(options.one, options.table, options.draw)))
         return
     options.folder.mkdir(parents=True, exist_ok=True)
     print("| rows | read twice | first pass | fit | release | release / read twice | in processor seconds | peak GiB |")
     print("|---|---|---|---|---|---|---|---|")
     found = []
     for n in options.rows:
-        path = options.folder / f"survey-{n}.parquet"
+        path = options.folder / f"{options.table}-{n}.parquet"
         if not path.exists():
-            make_table(path, n)
-        command = [sys.executable, __file__, "--one", str(path), "--draw", str(options.draw)]
+            make_table(path, n, options.table)
+        command = [sys.executable, __file__, "--one", str(path), "--table", options.table, "--draw", str(options.draw)]
         result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         found.append(result)
         print(

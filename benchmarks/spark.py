@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 
 import covey
 from covey.table.sources import write_rows
-from scale import SIZES, make_table, survey_schema
+from scale import SIZES, make_table, schema_of
 
-SCHEMA = survey_schema()
+SCHEMA = schema_of("survey")
 
 
 def local_spark(processors: int = 2) -> Any:
@@ -89,8 +89,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, small = options.table or Path(folder, "table.parquet"), Path(folder, "small.parquet")
         if options.table is None:
-            make_table(path, options.rows)
-        make_table(small, 50_000)
+            make_table(path, options.rows, "survey")
+        make_table(small, 50_000, "survey")
         rows = pq.read_metadata(path).num_rows
         spark = local_spark(options.processors)
         try:
