@@ -1,6 +1,6 @@
-"""Persons with events: covey's linked tables beside events released alone, on a simulated hospital and a rebuilt panel.
+"""Persons with events: covey's linked tables beside events released alone, on a simulated hospital (real panels: panels.py).
 
-python -m benchmarks.persons [--data FOLDER] [--persons 20000] [--only hospital] [--pure] [--positions] [--gaps] [--each 10]
+python -m benchmarks.persons [--persons 20000] [--seed 1] [--pure] [--positions] [--gaps] [--each 10]
 
 Mean total variation of the tables of each group, between true and synthetic persons of the same number; beside it that of true
 persons drawn again with replacement. "alone": the events as one table with person=…, all of the budget on it; its column is what
@@ -14,7 +14,6 @@ import argparse
 import time
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -71,24 +70,6 @@ def hospital(n, seed, most=20, each=None):
     outcome = np.where(g.random(m) < 0.08 + 0.05 * stay * (age[owner] > 4), g.integers(1, 4, m), 0)
     persons, events = np.stack([age, sex, region, insured], 1), np.stack([ward, diagnosis, urgent, stay, outcome], 1)
     return Histories.capped(persons, events, owner, most), ((8, 2, 5, 4), (8, 12, 3, 8, 4)), ((0,), (3,))
-
-
-def panel(folder, _seed):
-    """The RAND health insurance experiment: rows in a row with the same fixed attributes are the years of one person."""
-    R = np.loadtxt(folder / "randhie.csv", delimiter=",", skiprows=1)
-    fixed = R[:, 1:]  # all but the number of visits to a doctor
-    new = np.r_[True, np.abs(np.diff(fixed, axis=0)).max(axis=1) > 1e-9]
-    owner = np.cumsum(new) - 1
-
-    def fifths(x, k=5):
-        return np.searchsorted(np.unique(np.quantile(x, np.arange(1, k) / k)), x, side="right")
-
-    start = np.flatnonzero(new)
-    columns = [fifths(fixed[start, j]) for j in range(fixed.shape[1])]
-    persons = np.stack([c for c in columns if c.max() > 0], axis=1)
-    visits = np.minimum(R[:, 0].astype(int), 10)
-    linked = Histories.capped(persons, visits[:, None], owner, 5)
-    return linked, (tuple(int(c) + 1 for c in persons.max(axis=0)), (11,)), ((), (0,))
 
 
 def package(sizes, ordered, most, positions=False, gaps=False):
@@ -190,18 +171,14 @@ def firsts(found, linked, sizes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--persons", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=["hospital", "panel"], default="hospital")
     parser.add_argument("--pure", action="store_true")
     parser.add_argument("--positions", action="store_true", help="measure places too, so that first events are kept")
     parser.add_argument("--gaps", action="store_true", help="give events a day and measure the time between them")
     parser.add_argument("--each", type=float, help="about so many visits of every person of the hospital")
     chosen = parser.parse_args()
-    at_home = chosen.only == "hospital"
-    made = hospital(chosen.persons, chosen.seed, each=chosen.each) if at_home else panel(chosen.data, chosen.seed)
-    linked, sizes, ordered = made
+    linked, sizes, ordered = hospital(chosen.persons, chosen.seed, each=chosen.each)
     delta = 0 if chosen.pure else 1e-9
     day = days(linked, chosen.seed) if chosen.gaps else None
     described = package(sizes, ordered, linked.most, chosen.positions, chosen.gaps)
@@ -214,22 +191,20 @@ def main():
         drawn = synth.sample(linked.n)
         seconds, worked = time.perf_counter() - begin, time.process_time() - worked
         found = read_back(drawn, linked)
-        several = len(sizes[1]) > 1
-        unlinked = alone(given, described, linked, sizes, 1.0, delta) if several else float("nan")
-        apart = not_linked(given, described, linked, sizes, delta) if several else None
+        unlinked = alone(given, described, linked, sizes, 1.0, delta)
+        apart = not_linked(given, described, linked, sizes, delta)
     gaps = Reference.of(found, compared).distances(linked)
     again = Reference.of(linked.resampled(linked.n, np.random.default_rng(0)), compared).distances(linked)
-    print(f"{chosen.only}, {linked.n} persons, {len(linked.events)} events, {'pure 1' if chosen.pure else '(1, 1e-9)'}")
+    print(f"hospital, {linked.n} persons, {len(linked.events)} events, {'pure 1' if chosen.pure else '(1, 1e-9)'}")
     print("           ", *(f"{kind:>8}" for kind in KINDS))
     print("linked     ", *(f"{gaps.get(kind, float('nan')):8.4f}" for kind in KINDS))
     print("drawn again", *(f"{again.get(kind, float('nan')):8.4f}" for kind in KINDS))
     print(f"first events, each attribute alone: {firsts(found, linked, sizes[1]):.4f}")
     print(f"events alone, tables of one event: {unlinked:.4f}")
-    if apart is not None:
-        own = own_pairs(linked, found)
-        print(
-            f"not linked, tables of a person's attributes: {apart[0]:.4f} (linked {own:.4f}); of one event: {apart[1]:.4f}"
-        )
+    own = own_pairs(linked, found)
+    print(
+        f"not linked, tables of a person's attributes: {apart[0]:.4f} (linked {own:.4f}); of one event: {apart[1]:.4f}"
+    )
     print(f"{seconds:.0f} s, {worked:.0f} processor seconds; {synth.certificate}")
     if day is not None:
         again = drawn["events"]
@@ -242,9 +217,8 @@ def main():
         print(
             f"days between events: {far:.4f}; mean {true.mean():.1f} in truth, {own.mean():.1f} in the synthetic tables"
         )
-    if chosen.only == "hospital":
-        factor = PURE if chosen.pure else 1.0
-        print({kind: f"{gaps[kind]:.4f} of {factor * most:.4f}" for kind, most in TARGETS.items()})
+    factor = PURE if chosen.pure else 1.0
+    print({kind: f"{gaps[kind]:.4f} of {factor * most:.4f}" for kind, most in TARGETS.items()})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import claims
+from benchmarks import claims, panels
 from benchmarks.intervals import page as page_of_intervals
 from benchmarks.nist.__main__ import lines_page as lines_of_nist
 from benchmarks.nist.__main__ import page as page_of_nist
@@ -99,6 +99,11 @@ def test_the_table_of_nist_is_that_of_its_csv():
     assert page_of_nist([{**rows[0], "k_marginal": "999"}, *rows[1:]]) not in page
     with (PAGES / "nist-regressions.csv").open() as file:
         assert lines_of_nist(list(csv.DictReader(file))) in page
+
+
+def test_the_tables_of_panels_are_those_of_their_csv():
+    rows = panels.read(PAGES)
+    assert panels.tables(rows) in (PAGES / "persons.md").read_text()
 
 
 # Numbers in prose are those of the CSV files they come from, and a number without a source is noticed.
