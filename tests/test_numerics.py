@@ -10,22 +10,19 @@ import pytest
 
 import covey
 from audits.checks import measured_runs
-from audits.gates import a_budget, fit_bits, paper_gate
+from audits.gates import a_budget, paper_gate
 from audits.instruments import spy_on_noise
 from covey.core.arrays import is_bits
-from covey.core.noise.integers import CLAMP, SATURATION, add_noise
 from covey.core.paper.bodies import Ball, Cube
 from covey.core.paper.subspace import DIRECTION_BITS
 from covey.core.tables.counts import MAX_ROWS, integer_squares, joined, moments, require_exact
 from covey.core.tables.domain import Domain
-from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import ParameterError
 from covey.methods import paper
 from covey.methods.records import boolean_records, real_records
 from covey.methods.regain.plan_tables import pair_law
 from covey.privacy import gate as gate_module
-from covey.privacy.budget import make_budget
 
 SOURCE = Path(covey.__file__).parent
 
@@ -148,16 +145,6 @@ def test_sums_stay_exact_up_to_the_bound_and_longer_tables_are_refused():
         covey.PrivateSynthesizer(1.0, domain=[2, 2**14]).check(MAX_ROWS)
 
 
-def test_no_sum_with_noise_can_overflow():
-    """The largest statistic that is taken, the largest noise that is stored: the sum fits, and one more is refused."""
-    largest = np.array([CLAMP - 1, 1 - CLAMP])
-    for noise in (SATURATION, -SATURATION):
-        assert np.abs(add_noise(largest, np.array([noise, noise]))).max() <= CLAMP
-    assert CLAMP + SATURATION < 2**63
-    with pytest.raises(ParameterError):
-        add_noise(np.array([CLAMP]), np.array([0]))
-
-
 # Noise is drawn and rounded before it is added.
 
 
@@ -203,27 +190,3 @@ def test_only_quantised_directions_are_used_and_released(real, monkeypatch):
     assert np.array_equal(cloud.points, again.points)
     assert np.array_equal(cloud.weights, again.weights)
     assert not np.array_equal(plain, far)
-
-
-# The support of every released quantity is the same for neighbouring tables.
-
-
-def test_every_integer_can_be_released_for_either_neighbour():
-    """Counts 0 and 1 with Laplace noise: each table reaches every value that the other does, parity and all."""
-    from covey.core.noise.integers import CoveyNoise
-
-    noise = CoveyNoise(np.random.default_rng(7))
-    values = [set((count + noise.laplace(2, 40_000)).tolist()) for count in (0, 1)]
-    assert set(range(-8, 10)) <= values[0] & values[1]
-
-
-def test_certificates_lie_on_one_grid_for_every_table():
-    n, streams = 30, Streams.from_seed(8)
-    X = np.random.default_rng(9).integers(0, 2, (n, 3), dtype=np.uint8)
-    Y = X.copy()
-    Y[0] = 1 - Y[0]
-    for table in (X, Y):
-        for i in range(10):
-            found = fit_bits(ArrayRows(table), make_budget(1.0), streams.child(str(i)), Fraction(19, 20)).certificate
-            steps = found.estimate[1] * n * 1024
-            assert steps == pytest.approx(round(steps), abs=1e-6)

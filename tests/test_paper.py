@@ -45,13 +45,6 @@ def test_spectral_partition_is_algorithm_1_and_shows_its_parts():
     assert found.loss <= found.bound.value
 
 
-@pytest.mark.parametrize(("n", "k"), [(999, 100), (100, 51), (101, 100), (64, 64), (50, 1)])
-def test_theorem_1_2_moreover_there_are_k_groups_of_equal_size(n, k):
-    sizes = np.bincount(paper.spectral_partition(BITS[:n] if n <= 600 else np.tile(BITS, (2, 1))[:n], k).labels)
-    assert len(sizes) == k
-    assert set(sizes) <= {n // k, -(-n // k)}
-
-
 def test_theorem_1_2_moreover_weighted_groups_have_equal_mass():
     generator = np.random.default_rng(8)
     x, weights = in_unit_ball(generator, 400, 3), generator.gamma(0.5, size=400) + 0.01

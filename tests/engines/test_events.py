@@ -21,10 +21,6 @@ SETS = {
 KERNELS = {name: Query([columns], FACTORS, of=name, total=False).kernel() for name, columns in SETS.items()}
 
 
-def counted(name, linked):
-    return KERNELS[name](linked).integers()[0]
-
-
 def town(n=50):
     g = np.random.default_rng(3)
     owner = np.repeat(np.arange(n), g.integers(0, 6, n))
@@ -37,16 +33,4 @@ def town(n=50):
 def test_sums_do_not_depend_on_the_size_of_a_batch(name, size, monkeypatch):
     monkeypatch.setattr(engine, "PERSONS", size)
     found = opened(engine.EventRows(town()).reduce(KERNELS[name]))
-    assert np.array_equal(found.integers()[0], counted(name, town()))
-
-
-def test_a_person_taken_apart_would_weigh_more():
-    """The wrong program cuts batches by events: whoever stands on a cut is weighed twice."""
-    whole = town()
-    cut = next(k for k in range(1, len(whole.owner)) if whole.owner[k] == whole.owner[k - 1])
-    parts = [
-        Histories(whole.persons, whole.events[at], whole.owner[at], whole.most)
-        for at in (slice(0, cut), slice(cut, None))
-    ]
-    torn = sum(counted("events", part) for part in parts)
-    assert torn.sum() > counted("events", whole).sum()
+    assert np.array_equal(found.integers()[0], KERNELS[name](town()).integers()[0])

@@ -11,7 +11,6 @@ from scipy.stats import norm
 
 import covey
 from audits.gates import a_budget, a_gate
-from audits.mechanisms import again
 from covey.answers.replicates import Mechanism
 from covey.answers.tables import write_tables
 from covey.core.fit.centres import deviations, varying_triples
@@ -171,20 +170,6 @@ def test_one_row_moves_scores_and_tables_no_farther_than_said_and_that_is_attain
         tables = max(tables, np.abs(before - after).sum(), ((before - after) ** 2).sum())
     assert farthest == 2
     assert tables == moves_of(len(TRIPLES)).l1 == moves_of(len(TRIPLES)).l2_squared == 2 * len(TRIPLES)
-
-
-def test_a_choice_has_the_chances_that_its_proof_gives_it():
-    """Two candidates: P(first) = α^d/(1 + α) for a first one d > 0 behind, ties to the first; half the scale is rejected."""
-    gate = a_gate("choosing", amount=1)
-    first = 0
-    for _ in range(1000):
-        first += again(gate).choose("choosing", Exact(np.array([0, 3])), 2, 1, Moves(score=1)) == (0,)
-
-    def chance(scale):
-        return np.exp(-3 / scale) / (1 + np.exp(-1 / scale))
-
-    spread = 4 * np.sqrt(chance(2) / 1000)
-    assert abs(first / 1000 - chance(2)) < spread < abs(chance(1) - chance(2))
 
 
 def test_choices_are_charged_round_by_round_and_leave_each_candidate_once():

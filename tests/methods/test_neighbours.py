@@ -11,7 +11,6 @@ from covey.core.noise.sensitivity import added_in_ball, added_pair_tables, added
 from covey.core.numbers.grid import Category
 from covey.core.tables.counts import moments
 from covey.core.tables.domain import Domain, PairTables, centred_counts
-from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.engines.rows import Counted
 from covey.entropy import Streams
@@ -189,13 +188,3 @@ def test_the_papers_method_and_a_large_delta_are_refused():
         covey.PrivateSynthesizer(1, 1e-3, neighbours=ADDED)
     with pytest.raises(ParameterError, match="neighbours must be"):
         covey.PrivateSynthesizer(1, neighbours="both")
-
-
-@pytest.mark.parametrize("delta", [0, 1e-9])
-def test_pairs_are_closer_than_for_replaced_rows(delta):
-    _, X = example_patients(4000)
-    errors = {}
-    for kind in ("replace-one", ADDED):
-        runs = [covey.PrivateSynthesizer(1, delta, neighbours=kind, seed=seed).fit(X) for seed in range(3)]
-        errors[kind] = np.mean([covey.marginal_error(X, own.sample(4000), degree=2) for own in runs])
-    assert errors[ADDED] < 0.85 * errors["replace-one"]

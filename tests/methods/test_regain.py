@@ -10,9 +10,6 @@ import scipy.sparse as sp
 
 import covey
 from audits.gates import a_budget, a_gate, asked, fit_bits
-from covey.core.noise import integers as noise_module
-from covey.core.noise.matrix import MatrixNoise
-from covey.core.numbers.grid import Category
 from covey.core.tables.counts import UNIT, Coding, moments, wide_enough
 from covey.core.tables.distance import misplaced_bits
 from covey.core.tables.domain import Domain
@@ -24,17 +21,11 @@ from covey.methods.regain.bits import (
     declared_coding,
     leading_directions,
     measure_ball,
-    measure_coding,
     measure_matrix,
-    measure_parities,
-    measure_scores,
-    measure_sizes,
     plan_bits,
 )
-from covey.methods.regain.measure_tables import Tables, measure_one_way, measure_pairs
-from covey.methods.regain.plan_tables import TablePlan, histogram_share, pair_law
+from covey.methods.regain.plan_tables import histogram_share
 from covey.methods.regain.predict import flag_matrices, predict
-from covey.privacy import gate as gate_module
 from covey.privacy.budget import make_budget
 
 _, PATIENTS = example_patients(6000)
@@ -249,71 +240,6 @@ def test_a_radius_is_not_taken_for_wide_because_noise_says_so():
     assert wide_enough(np.array([0.07, 0.2, 0.35, 0.8, 0.9, 0.47, 0.21]), 0.2) == 7
     assert wide_enough(np.array([0.07, 0.2, 0.35, 0.8, 0.9, 0.17, 0.1]), 0.2) == 5
     assert wide_enough(np.zeros(3), 0.2) == 0
-
-
-# Audits of the functions that read records. Each neighbouring pair differs in one replaced row.
-
-
-# Supports: what is released lies on the same grid for every table.
-
-
-def on_grid(values, step):
-    scaled = np.asarray(values) * step
-    return bool(np.abs(scaled - np.rint(scaled)).max() < 1e-6)
-
-
-@pytest.mark.parametrize("fill", [0, 1, "mixed"])
-def test_released_statistics_are_integers_for_every_table_and_unrounded_noise_is_noticed(fill, monkeypatch):
-    n, p = 40, 22
-    generator = np.random.default_rng(14)
-    X = generator.integers(0, 2, (n, p), dtype=np.uint8) if fill == "mixed" else np.full((n, p), fill, dtype=np.uint8)
-    rows = ArrayRows(X)
-    rho = {"amount": Fraction(1, 100), "pure": False}
-    matrix = asked(measure_matrix, rows, a_gate("moments"))
-    assert on_grid(matrix.dense.mean, 2 * n)
-    assert on_grid(matrix.dense.pair, 4 * n)
-    assert on_grid(asked(measure_parities, ArrayRows(X[:, :6]), a_gate("moments", **rho)).found[3].values, 1)
-    assert on_grid(asked(measure_sizes, rows, a_gate("row sums")).values, 1)
-    declared = declared_coding(p, [(list(range(p)), 3)])
-    plan = plan_bits(n, p, a_budget(1, pure=False), declared)
-    assert on_grid(asked(measure_ball, rows, a_gate("moments", "scores", **rho), plan).dense.pair, n * UNIT**2)
-    assert on_grid(asked(measure_coding, rows, a_gate("coding", **rho), plan)[1].values, n)
-    v = np.linalg.qr(generator.standard_normal((p, 2)))[0]
-    scores = asked(measure_scores, rows, a_gate("scores"), v, np.sort(generator.normal(0, 1, (2, 5)), axis=1))
-    assert on_grid(scores.shares, n)
-    domain = Domain((3, 4), (False, False))
-    codes = ArrayRows(generator.integers(0, 3, (n, 2)))
-    plan = TablePlan((Category(3), Category(4)))
-    gate = a_gate("histograms", **rho)
-    found = asked(lambda told: measure_one_way(Tables(told, domain).counts, plan, told), codes, gate).found
-    assert on_grid(np.concatenate([own.values for own in found]), 1)
-    maps = [np.arange(3), np.arange(4)]
-    for pure in (True, False):
-        law = pair_law(domain, a_budget(1, pure))
-        gate = a_gate("pairs", pure=pure)
-        pairs = asked(lambda told, law=law: measure_pairs(Tables(told, domain), maps, law), codes, gate)
-        assert on_grid(pairs.values, 144)
-    real = MatrixNoise.block
-    monkeypatch.setattr(MatrixNoise, "block", lambda self, *places: real(self, *places) + 0.25)
-    monkeypatch.setattr(gate_module, "add_noise", lambda statistic, noise: statistic + noise)
-    assert not on_grid(asked(measure_matrix, rows, a_gate("moments")).dense.pair, 4 * n)
-
-
-@pytest.mark.usefixtures("few_steps")
-def test_simulated_noise_never_comes_from_the_noise_stream(monkeypatch):
-    """Post-processing draws from its own stream: the secret one is used for measurements alone."""
-    streams = Streams.from_seed(15)
-    used = []
-    monkeypatch.setattr(Streams, "noise", lambda self, purpose: used.append(purpose) or np.random.default_rng(0))
-    budget = make_budget(2.0, 1e-6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        first = fit_bits(ArrayRows(PATIENTS[:300]), budget, streams)
-    assert set(used) - {"scores"} == {"coding", "moments", "certificate"}  # one stream for each purpose
-    other = Streams.from_seed(16)  # other post-processing, the same measurements
-    second = fit_bits(ArrayRows(PATIENTS[:300]), budget, other)
-    assert not np.array_equal(first.law.cloud.points, second.law.cloud.points)
-    assert noise_module.SATURATION == 1 << 62
 
 
 @pytest.mark.parametrize("sizes", [(2,) * 20, (2, 3, 5), (9, 9, 9, 9), (7,)])

@@ -20,7 +20,6 @@ from covey.methods.regain.plan_tables import TOGETHER, TablePlan
 from covey.methods.regain.predict import least_noise
 from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
-from covey.privacy.gate import Gate
 from covey.release.statements import certificate_facts
 from covey.table.schema import Field, Schema
 
@@ -81,18 +80,6 @@ def test_swaps_keep_ranks_where_two_columns_have_some_and_one_is_a_number(places
     found = fitted(rows, method, make_budget(1), Streams.from_seed(1))[0]
     assert (found.law.score is not None) == ranked
     assert len(found.law.cells) == sum(isinstance(a, NumberGrid) for a in method.attributes)
-
-
-def test_charges_of_trees_are_fixed_by_public_numbers():
-    """Whatever the table, the gate's book has the same lines for one-way measures: a tree that stops early would tell."""
-    books = []
-    for table in (people(), np.zeros((N, 4), np.int64), people(seed=5)[::-1] // 2):
-        method, streams = RegainTables(Fraction(1, 20), ATTRIBUTES), Streams.from_seed(2)
-        gate = fitted(ArrayRows(table), method, make_budget(1, 1e-6), streams)[1]
-        books.append([line for line in gate.book if line.purpose == "histograms"])
-    assert books[0] == books[1] == books[2]
-    rounds = sum(a.rounds for a in ATTRIBUTES if isinstance(a, NumberGrid)) + 2
-    assert len(books[0]) == rounds
 
 
 def test_passes_by_ranges_count_what_codes_counted_in_one_pass(monkeypatch):
@@ -162,20 +149,6 @@ def test_certificates_cover_tables_drawn_later():
     assert synth.certify(other).numbers > 0.5 > bounds.numbers
 
 
-def test_the_gate_sees_every_round():
-    seen = []
-
-    class Watching(Gate):
-        def _release(self, exact, noise, payment, weight, block=None):
-            if payment.purpose == "histograms":
-                seen.append(int(exact._sealed.sum() * weight))  # counted on a finer grid for K-norm noise
-            return super()._release(exact, noise, payment, weight, block)
-
-    rows = ArrayRows(people())
-    fitted(rows, RegainTables(Fraction(0), ATTRIBUTES), make_budget(1), Streams.from_seed(3), Watching)
-    assert seen == [N] * len(seen)  # each is a partition of all records
-
-
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 FEW_SIZES = (2, 3, 2, 4, 2, 2, 3)
 FEW = tuple(map(Category, FEW_SIZES))
@@ -236,18 +209,6 @@ def test_a_look_finds_tied_columns_and_leaves_independent_ones_alone():
     plan = {"look": Fraction(95, 1000), TOGETHER: Fraction(855, 1000), "certificate": Fraction(1, 20)}
     assert spent == [plan, plan]
     assert {m.purpose for m in made.measurements.found} == {TOGETHER}
-
-
-def test_only_the_noisy_number_of_a_look_decides(monkeypatch):
-    """Tied columns whose look came out as zero are released as independent ones."""
-    real = Gate.measure
-
-    def hiding(self, purpose, exact, *rest):
-        found = real(self, purpose, exact, *rest)
-        return replace(found, values=0 * found.values) if purpose == "look" else found
-
-    monkeypatch.setattr(Gate, "measure", hiding)
-    assert not charges(tied(1500), 1.0)[1].measurements.pairs().kept
 
 
 def test_margins_alone_are_released_as_independent_columns():

@@ -220,17 +220,6 @@ def test_the_book_holds_what_was_done_and_what_was_not_used_is_stated():
     assert {charge.purpose: charge.amount for charge in gate.unused} == {"b": Fraction(1, 8), "c": Fraction(1, 4)}
 
 
-@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_a_release_says_what_its_gate_wrote_down(delta):
-    """With one centre's worth of structure no scores are worth measuring: their charge is stated as unused."""
-    X = (np.random.default_rng(0).random((2000, 30)) < 0.5).astype(np.uint8)
-    synth = covey.PrivateSynthesizer(20.0, delta, seed=1).fit(X)
-    left = {charge.purpose: charge.amount for charge in synth.privacy.unused}
-    assert set(left) == {"scores"}
-    assert synth.privacy.spent + left["scores"] == synth.privacy.budget.amount
-
-
 def test_purposes_have_streams_of_their_own():
     draws = []
     for purpose in ("a", "b", "a"):

@@ -17,17 +17,6 @@ from covey.core.fit.shrinkage import (
 )
 
 
-def test_empirical_bayes_keeps_strong_effects_and_drops_noise():
-    generator = np.random.default_rng(7)
-    truth = np.zeros(2000)
-    truth[:20] = generator.choice([-1, 1], 20) * 10.0
-    seen = truth + generator.standard_normal(2000)
-    found, probability, prior = empirical_bayes(seen, 1.0)
-    assert np.mean((found - truth) ** 2) < 0.1
-    assert probability[:20].min() > 0.9
-    assert prior.slab > 5
-
-
 def test_the_prior_of_a_histogram_is_that_of_the_effects():
     g = np.random.default_rng(8)
     x = g.normal(0, 1, 20_000) + np.where(g.random(20_000) < 0.05, g.normal(0, 6, 20_000), 0)

@@ -11,7 +11,6 @@ from covey.core.fit.targets import DensePairs, fit_centres
 from covey.core.fit.wide import (
     PARTNERS,
     LowRankPairs,
-    StrongPairs,
     core,
     few_per_column,
     find_strong,
@@ -19,7 +18,6 @@ from covey.core.fit.wide import (
     leading_eigenvectors,
     moment_gap,
     residual_prior,
-    times,
 )
 from tests.core.fit.examples import basis, error, noisy_table, quiet
 
@@ -75,15 +73,6 @@ def test_what_clipping_did_is_the_dense_answer_within_the_basis():
 # Strong pairs are found strip by strip, few to a column, and multiply as the sparse matrix that they are.
 
 
-PAIRS = StrongPairs(np.array([3, 7, 3]), np.array([9, 30, 12]), np.array([0.2, -0.1, 0.4]))
-
-
-def written_out(pairs, p):
-    S = np.zeros((p, p))
-    S[pairs.i, pairs.j] = S[pairs.j, pairs.i] = pairs.effect
-    return S
-
-
 @pytest.mark.parametrize("clips", [False, True])
 def test_strong_pairs_are_found_strip_by_strip(clips, monkeypatch):
     monkeypatch.setattr("covey.core.fit.wide.BASIS", 2)
@@ -123,28 +112,6 @@ def test_only_the_strongest_of_a_column_stay():
     j = np.arange(1, PARTNERS + 4)
     keep = few_per_column(np.zeros(len(j), np.int64), j, j.astype(float))
     assert keep.tolist() == [False] * 3 + [True] * PARTNERS
-
-
-def test_partners_multiply_as_the_matrix_does(device):
-    p = 40
-    S, F = written_out(PAIRS, p), np.random.default_rng(2).standard_normal((5, p))
-    assert device.get(times(device.xp, device.put(F), PAIRS.by_column(device, p))) == pytest.approx(F @ S, abs=1e-5)
-    Q = basis(p, 6)
-    assert device.get(PAIRS.inside(device, device.put(Q))) == pytest.approx(Q.T @ S @ Q, abs=1e-6)
-    left = np.ones((p, p))
-    PAIRS.take_out_of(left)
-    assert (left == 1 - S).all()
-
-
-def test_the_gap_in_a_basis_is_the_dense_one(device):
-    g = np.random.default_rng(1)
-    F, Q = g.standard_normal((30, 90)), basis(90, 12)
-    M = g.standard_normal((12, 12))
-    M = M + M.T
-    gap = hollow(F.T @ F / 30 - Q @ M @ Q.T)
-    norm, pull = moment_gap(device.xp, device.put(F), core(device.xp, device.put(Q), device.put(M)))
-    assert norm == pytest.approx((gap**2).sum(), rel=1e-5)
-    assert device.get(pull) == pytest.approx(F @ gap, abs=1e-4 * np.abs(F @ gap).max())
 
 
 def test_a_small_gap_survives_single_precision():

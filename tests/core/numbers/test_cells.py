@@ -104,20 +104,6 @@ def counted(codes, edges):
     return np.diff(np.searchsorted(np.sort(codes), edges))
 
 
-def test_the_bound_is_the_distance_at_full_resolution():
-    generator = np.random.default_rng(0)
-    codes = generator.integers(0, 40, 300)
-    cells = make_cells(Measure(NumberGrid(40), np.array([0, 10]), np.array([10, 40]), np.array([0.5, 0.5])))
-    share = generator.dirichlet(np.ones(len(cells.share)))
-    edges = np.arange(41)
-    released = released_below(cells, share, edges)
-    assert released[0] == 0
-    assert released[-1] == pytest.approx(1)
-    assert (np.diff(released) >= -1e-12).all()
-    exact = np.abs(np.cumsum(np.bincount(codes, minlength=40)) / 300 - released[1:]).max()
-    assert kolmogorov_bound(counted(codes, edges), edges, released) == pytest.approx(exact)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bound_is_never_below_the_distance_and_hardly_above_it(seed):
     codes = incomes(4000, seed)

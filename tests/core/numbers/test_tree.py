@@ -28,16 +28,6 @@ def test_every_frontier_is_a_partition_of_all_codes(grid, seed):
         tree.grow()
 
 
-def test_parents_contain_their_children_and_children_tile_their_parents():
-    tree = grown(incomes(5000, 1), NumberGrid(10**7), 15.0, np.random.default_rng(2))
-    nodes = upward(tree)
-    for parent, children in enumerate(nodes.children):
-        if len(children):
-            assert nodes.start[children[0]] == nodes.start[parent]
-            assert nodes.stop[children[-1]] == nodes.stop[parent]
-            assert (nodes.start[children[1:]] == nodes.stop[children[:-1]]).all()
-
-
 def test_a_tree_stays_small_however_small_the_noise():
     codes = np.random.default_rng(3).integers(0, 10**9, 50_000)
     tree = grown(codes, NumberGrid(10**9), 1e-3, np.random.default_rng(4))
@@ -88,11 +78,6 @@ def mean(measure: Measure):
 def measured(codes, grid, sd, seed, laplace=False):
     generator = np.random.default_rng(seed)
     return tree_measure(grown(codes, grid, sd, generator, laplace), laplace, generator)
-
-
-def distance(measure, codes):
-    edges = np.unique(np.concatenate([measure.start, measure.stop]))
-    return np.abs(np.searchsorted(np.sort(codes), edges) / len(codes) - measure.below(edges)).max()
 
 
 def test_without_noise_the_measure_is_the_table():
@@ -184,16 +169,6 @@ def test_slopes_are_those_of_the_density():
     np.testing.assert_allclose(slopes(*three, np.array([2.0, 8.0, 40.0])), -up[::-1])
     assert np.abs(slopes(*three, np.array([1e-300, 1.0, 1e300])) * 10).max() == consistency.STEEPEST
     assert slopes(np.array([0]), np.array([1]), np.array([4.0])).tolist() == [0]
-
-
-def test_measures_beat_raw_counts_of_the_finest_level():
-    codes = np.random.default_rng(5).normal(500, 100, 20_000).astype(np.int64).clip(0, 999)
-    found = np.mean([distance(measured(codes, NumberGrid(1000), 60.0, seed), codes) for seed in range(5)])
-    raw = []
-    for seed in range(5):
-        noisy = np.bincount(codes, minlength=1000) + np.random.default_rng(seed).normal(0, 60.0 / np.sqrt(3), 1000)
-        raw.append(np.abs(np.cumsum(noisy) - np.cumsum(np.bincount(codes, minlength=1000))).max() / 20_000)
-    assert found < 0.5 * np.mean(raw)
 
 
 def test_siblings_share_out_exactly_what_their_parents_have():

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from covey.core.paper import blocks
 from covey.core.paper.blocks import (
     BlockSums,
     WeightedPoints,
@@ -18,6 +19,7 @@ from covey.core.paper.blocks import (
     spread_copies,
 )
 from covey.core.paper.bodies import ProductOfSimplices, l1_radius
+from covey.errors import ParameterError
 
 
 def damped(rows, labels, count, b):
@@ -183,3 +185,31 @@ def test_copies_are_spread_and_common_values_stay():
     tied = np.column_stack([points[:, 0], points[:, 0] ** 3])
     wide = spread_copies(np.repeat(tied, 20, axis=0), generator)
     assert np.corrcoef(wide.T)[0, 1] > 0.7 > abs(np.corrcoef(shuffled.T)[0, 1])
+
+
+def test_coordinates_have_the_inner_products_and_the_spectrum():
+    X = np.random.default_rng(1).standard_normal((60, 4)) * [2, 1, 0.5, 0.1]
+    Z = blocks.coordinates(X @ X.T)
+    assert Z.shape == (60, 4)
+    np.testing.assert_allclose(Z @ Z.T, X @ X.T, atol=1e-10)
+    np.testing.assert_allclose(np.diag(Z.T @ Z), np.sort(np.linalg.eigvalsh(X.T @ X))[::-1])
+
+
+@pytest.mark.parametrize(
+    ("G", "words"),
+    [
+        (np.zeros((2, 3)), "square"),
+        (np.full((2, 2), np.nan), "finite"),
+        (np.array([[1.0, 0.5], [0.0, 1.0]]), "symmetric"),
+        (np.array([[1.0, 2.0], [2.0, 1.0]]), "positive semidefinite"),
+    ],
+)
+def test_what_is_no_gram_matrix_is_refused(G, words):
+    with pytest.raises(ParameterError, match=words):
+        blocks.coordinates(G)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, np.inf]])
+def test_impossible_weights_are_refused(weights):
+    with pytest.raises(ParameterError, match="positive numbers"):
+        blocks.shares(2, weights)

@@ -113,13 +113,6 @@ def test_groups_of_weighted_records_have_equal_mass_up_to_one_record(n, k, cells
     assert np.abs(mass - 1 / min(k, n)).max() <= weights.max() + 1e-12
 
 
-def test_groups_that_ignore_weights_have_unequal_mass():
-    labels, weights = np.repeat([0, 1], 50), np.r_[np.full(50, 0.018), np.full(50, 0.002)]
-    for given_weights, fair in ((weights, True), (None, False)):
-        mass = np.bincount(equipartition(labels, 5, given_weights), weights, minlength=5)
-        assert (np.abs(mass - 0.2).max() <= weights.max() + 1e-12) == fair
-
-
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_whole_groups_stay_within_their_cell(r, seed):
     labels = np.random.default_rng(seed).integers(0, 5, 120)

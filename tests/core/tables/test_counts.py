@@ -6,8 +6,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
 from audits.gates import opened
 from covey.core.fit.targets import parity_masks
@@ -131,30 +129,10 @@ def test_squared_lengths_are_exact_in_any_block(monkeypatch):
     assert len(squared_lengths(X[:0], centre)) == 0
 
 
-def test_boolean_moments_are_integers_whatever_the_order_of_rows():
-    generator = np.random.default_rng(0)
-    X = generator.integers(0, 2, (40_000, 9), dtype=np.uint8)
-    exact = X.astype(np.int64).T @ X.astype(np.int64)
-    for rows in (X, X[::-1], X[generator.permutation(len(X))], np.asfortranarray(X), X.astype(bool)):
-        M = moments(rows)
-        assert (M.second == exact).all()
-        assert (M.first == np.diag(exact)).all()
-
-
 def test_no_integer_is_lost_where_one_float32_counter_would_lose_it():
     n = (1 << 24) + 3
     assert np.float32(2**24) + np.float32(1) == np.float32(2**24)
     assert moments(np.ones((n, 1), dtype=bool)).second[0, 0] == n
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.integers(0, 60))
-def test_moments_of_parts_add_up(seed, n, cut):
-    X = np.random.default_rng(seed).integers(0, 2, (n, 3), dtype=np.uint8)
-    cut = min(cut, n)
-    whole, parts = moments(X), moments(X[:cut]) + moments(X[cut:])
-    assert whole.n == parts.n
-    assert (whole.second == parts.second).all()
-    assert (whole.first == parts.first).all()
 
 
 def test_real_and_other_integer_rows():

@@ -33,13 +33,6 @@ def test_tables_are_those_of_the_one_hot_matrix(sizes, kind):
     assert (pair_matrix(X, sizes) == wanted.T @ wanted).all()
 
 
-def test_parts_add_up_to_the_whole():
-    sizes = (2, 3, 5, 7, 11)
-    X, kernel = codes(sizes, 1000), PairTables(sizes)
-    parts = kernel(X[:1]) + kernel(X[1:400]) + kernel(X[400:400]) + kernel(X[400:])
-    assert (kernel.matrix(parts) == pair_matrix(X, sizes)).all()
-
-
 def test_few_categories_are_counted_jointly_and_many_are_not():
     assert len(PairTables((2,) * 30).bundles) == 4
     assert PairTables((200, 200)).bundles == [[0], [1]]

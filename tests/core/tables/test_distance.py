@@ -228,11 +228,6 @@ def test_subsets_are_distinct_columns_and_complete_where_few():
     assert all(len(set(row)) == 4 for row in picks)
 
 
-def test_marginal_counts_do_not_depend_on_padding():
-    X = np.ones((67, 2), dtype=np.uint8)
-    assert marginals(X, np.array([[0, 1]]))[0] == 1
-
-
 @pytest.mark.parametrize("degree", [0, 4, -1])
 def test_impossible_degrees_are_refused(degree):
     with pytest.raises(ParameterError, match="degree"):

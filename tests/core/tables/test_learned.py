@@ -53,19 +53,6 @@ def test_counts_do_not_depend_on_how_records_are_batched():
     assert whole.histograms[0].tolist() == [(codes[:, 0] == b).sum() for b in range(4)]
 
 
-def test_a_replaced_record_moves_a_column_by_two_at_most():
-    kernel = Counting((3,))
-    one = Coded(np.array([[0], [2], [3]]), (("a", "b"),))
-    for code in (-1, 0, 1, 2, 3, 4):
-        other = Coded(np.array([[code], [2], [3]]), (("a", "b"),))
-        a, b = kernel(one), kernel(other)
-        words = {*a.words[0], *b.words[0]}
-        moved = np.abs(a.histograms - b.histograms).sum() + sum(
-            abs(a.words[0].get(w, 0) - b.words[0].get(w, 0)) for w in words
-        )
-        assert moved <= 2
-
-
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_empty_columns_seldom_show_a_limit_and_a_lower_threshold_often_would(law):
     g = np.random.default_rng(1)
