@@ -134,7 +134,30 @@ def rides():
 
         shows = {"rule across": 1} if ruled else {}
         found.append(Ride(name, make, first, person_neighbours(table, ordered, last), stranger, shows, files=ruled))
-    return [*found, one_file()]
+    return [*found, triples(), one_file()]
+
+
+def triples():
+    """Three columns of a person and the number of events: the two strongest of four triples."""
+    from audits.odometer import Ride
+
+    own, table = package(), town(150)
+    unit = replace(own.unit, schema=replace(own.unit.schema, fields=(*own.unit.schema.fields, labels("drug", 2))))
+    described = replace(own, tables=(unit, own.events)).focus(triples=2)
+
+    def treated(both):
+        people = both["people"]
+        sums = [int(a) + int(b) + k for k, (a, b) in enumerate(zip(people["sex"], people["region"], strict=True))]
+        return both | {"people": people | {"drug": [str(s % 2) for s in sums]}}
+
+    first = treated(with_first(table, (0, 0), [(0, 0, 0)] * MOST))
+    stranger = treated(with_first(town(150, seed=7), (1, 1), [(2, 1, 9)] * 3))
+    others = {name: treated(both) for name, both in person_neighbours(table, True, 2).items()}
+
+    def make(seed):
+        return PrivateSynthesizer(60.0, schema=described, seed=seed)
+
+    return Ride("linked, triples", make, first, others, stranger, {"candidates": 4})
 
 
 def one_file():
@@ -265,10 +288,15 @@ def gaps_ranked():
 
 def faults():
     """All of them."""
+    from audits.persons import choice_in_ones
+    from audits.trees import one_triple
+
     return [
         Fault("gaps by their rank among all", "odometer: linked, places and gaps", gaps_ranked()),
         Fault("each event weighs a person", "odometer: linked, (ε, δ)", whole_events()),
         Fault("weights of important tables unpaid", "odometer: linked, important columns", weights_unpaid()),
+        Fault("choice of a person's triples in steps", "odometer: linked, triples", choice_in_ones()),
+        Fault("two tables of triples noised like one", "odometer: linked, triples", one_triple()),
         Fault("each pair of events weighs a person", "odometer: linked, pure", whole_pairs()),
         Fault("persons of one file counted by their events", "odometer: linked, one file", whole_events()),
         Fault("number of events published", "odometer: linked, no order, from no events", events_published()),

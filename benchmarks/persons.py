@@ -1,11 +1,12 @@
 """Persons with events: covey's linked tables beside events released alone, on a simulated hospital (real panels: panels.py).
 
-python -m benchmarks.persons [--persons 20000] [--seed 1] [--pure] [--positions] [--gaps] [--each 10]
+python -m benchmarks.persons [--persons 20000] [--seed 1] [--pure] [--positions] [--gaps] [--each 10] [--triples 3]
 
 Mean total variation of the tables of each group, between true and synthetic persons of the same number; beside it that of true
 persons drawn again with replacement. "alone": the events as one table with person=…, all of the budget on it; its column is what
 tables of one event cost by being linked. "not linked": persons and events as two releases with half of the budget each, what
-would be released instead. Settings were chosen on the hospital of seed 0 and frozen; figures are of other seeds.
+would be released instead. Settings were chosen on the hospital of seed 0 and frozen; figures are of other seeds. With triples
+persons have three flags more, two drugs and an effect of either but not of both, which no pair of columns shows.
 """
 
 from __future__ import annotations
@@ -70,6 +71,24 @@ def hospital(n, seed, most=20, each=None):
     outcome = np.where(g.random(m) < 0.08 + 0.05 * stay * (age[owner] > 4), g.integers(1, 4, m), 0)
     persons, events = np.stack([age, sex, region, insured], 1), np.stack([ward, diagnosis, urgent, stay, outcome], 1)
     return Histories.capped(persons, events, owner, most), ((8, 2, 5, 4), (8, 12, 3, 8, 4)), ((0,), (3,))
+
+
+def with_drugs(linked, sizes, seed):
+    """Persons with two drugs and an effect, which nine of ten have who take one drug, and one of ten who take none or both."""
+    g = np.random.default_rng(seed + 2000)
+    drugs = (g.random((linked.n, 2)) < 0.5).astype(int)
+    effect = drugs.sum(axis=1) % 2 ^ (g.random(linked.n) < 0.1)
+    return replace(linked, persons=np.column_stack([linked.persons, drugs, effect])), ((*sizes[0], 2, 2, 2), sizes[1])
+
+
+def three_way(found, linked):
+    """Total variation of the table of the two drugs and the effect."""
+    shares = [np.bincount(own.persons[:, -3:] @ [4, 2, 1], minlength=8) / own.n for own in (found, linked)]
+    return float(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
+def chosen_triples(synth):
+    return [own for found in synth.measurements.found if found.query.degree == 3 for own in found.query.sets]
 
 
 def package(sizes, ordered, most, positions=False, gaps=False):
@@ -177,8 +196,11 @@ def main():
     parser.add_argument("--positions", action="store_true", help="measure places too, so that first events are kept")
     parser.add_argument("--gaps", action="store_true", help="give events a day and measure the time between them")
     parser.add_argument("--each", type=float, help="about so many visits of every person of the hospital")
+    parser.add_argument("--triples", type=int, help="give persons drugs with an effect, and look for so many triples")
     chosen = parser.parse_args()
     linked, sizes, ordered = hospital(chosen.persons, chosen.seed, each=chosen.each)
+    if chosen.triples is not None:
+        linked, sizes = with_drugs(linked, sizes, chosen.seed)
     delta = 0 if chosen.pure else 1e-9
     day = days(linked, chosen.seed) if chosen.gaps else None
     described = package(sizes, ordered, linked.most, chosen.positions, chosen.gaps)
@@ -187,7 +209,7 @@ def main():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CoveyWarning)
         begin, worked = time.perf_counter(), time.process_time()
-        synth = covey.PrivateSynthesizer(1.0, delta, schema=described).fit(given)
+        synth = covey.PrivateSynthesizer(1.0, delta, schema=described, triples=chosen.triples or 0).fit(given)
         drawn = synth.sample(linked.n)
         seconds, worked = time.perf_counter() - begin, time.process_time() - worked
         found = read_back(drawn, linked)
@@ -205,6 +227,8 @@ def main():
     print(
         f"not linked, tables of a person's attributes: {apart[0]:.4f} (linked {own:.4f}); of one event: {apart[1]:.4f}"
     )
+    if chosen.triples is not None:
+        print(f"two drugs and their effect: {three_way(found, linked):.4f}; measured: {chosen_triples(synth)}")
     print(f"{seconds:.0f} s, {worked:.0f} processor seconds; {synth.certificate}")
     if day is not None:
         again = drawn["events"]

@@ -280,6 +280,8 @@ def test_a_plan_says_what_is_measured_and_advises(package):
     assert many["tables"] == {"person": 1, "across": 4, "event": 1, "step": 2, "two": 2}
     assert 0 < many["unlinked"] < many["noise"] < 0.01
     assert "give --persons" in run("plan", package, "--rows", "50000", "--epsilon", "1").output
+    three = run("plan", package, "--persons", "50000", "--epsilon", "1", "--delta", "1e-9", "--triples", "2").output
+    assert "triples: none, because there are no three columns to choose from" in three
 
 
 def test_rules_across_the_tables_hold_in_every_bundle(package, tmp_path):
@@ -339,7 +341,7 @@ REFUSED = {
     "a person besides": ["release", "PACKAGE", "--person", "who", *RELEASE, "--seed", "1", "--out", "x"],
     "no dataset": ["release", "PACKAGE", *RELEASE, "--out", "x"],
     "large epsilon": ["release", "PACKAGE", "--epsilon", "50", "--seed", "1", "--out", "x"],
-    "triples": ["release", "PACKAGE", "--triples", "3", *RELEASE, "--seed", "1", "--out", "x"],
+    "triples": ["release", "PACKAGE", "--triples", "-3", *RELEASE, "--seed", "1", "--out", "x"],
     "check with a schema": ["check", "PACKAGE", "--schema", "PACKAGE"],
 }
 

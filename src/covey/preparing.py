@@ -24,6 +24,7 @@ from covey.methods.learning import (
     too_wide,
     with_known_domains,
 )
+from covey.methods.model import CERTIFICATE_SHARE
 from covey.methods.persons.plan import PersonsPlan, PersonsPrediction, predict_persons
 from covey.methods.regain.predict import (
     Prediction,
@@ -367,7 +368,11 @@ def plan(  # what is described, how many there are, and what is promised
     cost, wide = learning_cost(schema, n, budget), too_wide(schema, n, budget)
     own = None if learns else RegainTables.of(Codec(schema), Fraction(0), budget.pure).plan
     focus = expected_focus(own, n, budget) if own and own.important.pairs else None
-    triples = expected_triples(own, n, budget) if own and own.important.triples else None
+    triples = None
+    if own and own.important.triples:
+        share = own.shares(n, budget, 1 - CERTIFICATE_SHARE).get("triples")
+        measuring = None if share is None else budget.part(share)
+        triples = expected_triples(own.important, len(own.attributes), n, measuring)
     flags = all(size == 2 for size in sizes)  # these have a plan of their own
     law = budget if learns or unit != 1 or (own and own.important) else least_noise(attributes, budget)
     noise = "" if own is None or flags else own.noise_words(n, law)

@@ -90,7 +90,6 @@ OF_ONE_TABLE = {
     ),
     "sensitive": "anonymous groups need a single table",
     "learn_relations": "relations are looked for between the columns of one table",
-    "triples": "persons with events are fitted to tables of two columns, so a table of three would cost budget and not be used",
 }
 
 OnStage = Callable[[str], None]  # is told each stage as it begins

@@ -11,6 +11,7 @@ from covey.answers.estimates import Rows
 from covey.answers.evidence import Noise
 from covey.answers.persons import Entries
 from covey.answers.release import Release
+from covey.answers.tables import write_tables
 from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.measurement import Measurement, Measurements
@@ -18,6 +19,7 @@ from covey.measure.query import Factor, Query
 from covey.methods.model import Fitted
 from covey.methods.persons.method import count_factor
 from covey.privacy.budget import PrivacyStatement, make_budget
+from covey.synthesizers import PrivateSynthesizer
 from covey.table.description import Description
 from covey.table.resources import Parent, Resource
 from covey.table.schema import Field, Schema
@@ -296,3 +298,34 @@ def test_answers_about_events_say_what_limits_moved_and_groups_that_are_lost_hav
     for wrong in (lambda: found.share("cost>2"), lambda: found.mean("cost", where="a"), lambda: found.rate("cost>2")):
         with pytest.raises(ParameterError, match="conditions are given as"):
             wrong()
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_three_columns_of_a_person_are_answered_where_their_table_was_chosen(tmp_path):
+    g, n = np.random.default_rng(6), 900
+    flags = [Field(name, "string", enum=("0", "1"), required=True) for name in "abc"]
+    visits = Resource("visits", Schema((flags[0],)), parent=Parent("people", "who", 3))
+    described = Description((Resource("people", Schema(tuple(flags)), "id"), visits), triples=1)
+    assert Description.from_dict(described.to_dict()) == described
+    codes = g.integers(0, 2, (n, 3))
+    codes[:, 2] = codes[:, 0] ^ codes[:, 1]
+    people = {"id": [str(k) for k in range(n)], **{name: codes[:, j].astype(str) for j, name in enumerate("abc")}}
+    given = {"people": people, "visits": {"who": people["id"], "a": people["a"]}}
+    synth = PrivateSynthesizer(20.0, 1e-6, schema=described, seed=1).fit(given)
+    held = [s for m in synth.measurements.found if m.query.degree == 3 for s in m.query.sets]
+    assert held == [(0, 1, 2)]
+    found = synth.release(50)
+    one = ask(found, "share people.c=1 given people.a=1 b=0", about="table")
+    assert one.low <= 1 <= one.high + 1e-9
+    assert one.high - one.low < 0.1
+    pair = float(np.mean((codes[:, 0] == 1) & (codes[:, 1] == 0)))
+    all_three = ask(found, "share people.a=1 b=0 people.c=1", about="table")
+    assert all_three.low <= pair <= all_three.high
+    with pytest.raises(CannotAnswerError, match="at once"):
+        ask(found, "share people.a=1 b=0 people.c=1 per event")
+    with pytest.raises(CannotAnswerError, match=r"and shares of people\.a, b, c\."):
+        ask(found, "share people.a=1 b=0 visits.a=1")
+    write_tables(found, tmp_path / "tables")
+    lines = (tmp_path / "tables" / "triples.csv").read_text().splitlines()
+    assert len(lines) == 9
+    assert lines[1].startswith("three attributes of a person,people.a,0,b,0,c,0,")

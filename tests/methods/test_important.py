@@ -199,8 +199,10 @@ def test_whether_triples_are_looked_for_is_a_public_formula():
     assert Important(triples=3).affordable(200, 20, budget.part(Fraction(1, 10))) == (0, 0)  # noise alone
     assert Important(triples=3).affordable(20_000, 2, budget) == (0, 0)  # no triple among two columns
     assert Important(triples=3).affordable(10**6, 1000, budget) == (0, 0)  # too many to look at
-    assert triple_shares(Fraction(1, 2), Important(triples=3), 200, 20, budget) == {}
-    shares = triple_shares(Fraction(1, 2), Important(triples=3), 20_000, 20, budget)
+    assert triple_shares(Fraction(1, 2), lambda _: False) == {}
+    shares = triple_shares(
+        Fraction(1, 2), lambda own: Important(triples=3).affordable(20_000, 20, budget.part(own))[0] > 0
+    )
     assert sum(shares.values()) == Fraction(1, 2)
 
 

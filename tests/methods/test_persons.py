@@ -21,7 +21,6 @@ from covey.methods.persons.plan import PersonsPlan, few_persons, table_moves, we
 from covey.methods.regain.important import Important
 from covey.methods.regain.tables import Prior
 from covey.privacy.budget import make_budget
-from covey.privacy.certificate import WORDS
 from covey.privacy.gate import Gate
 
 PERSONS = Category(3, True), Category(2)
@@ -78,7 +77,7 @@ def test_sequences_keep_links_within_the_certificate():
     stated = found.certificate.for_table(found.law.distances(few))
     apart = replace(reference, drawn=reference.sums(few), n=few.n).distances(truth)
     assert apart["event"] > found.certificate.bound["event"]
-    assert all(apart[kind] <= stated[kind] for kind in WORDS)
+    assert all(apart[kind] <= stated[kind] for kind in stated)
     own = np.array([drawn.events[drawn.events[:, 0] == k, 1].mean() for k in range(3)])
     assert own == pytest.approx(np.array([100, 300, 500]), abs=40)
     assert sum(charge.amount for charge in gate.spent) <= gate.budget.amount
@@ -91,6 +90,40 @@ def test_pure_epsilon_and_events_without_order():
     assert {charge.purpose for charge in gate.spent} == {"events", "histograms", "tables", "certificate"}
     assert {m.query.of for m in found.measurements.found if m.query.degree == 2} == {"person", "across", "event", "two"}
     assert found.law.draw(50, Streams.from_seed(0)).n == 50
+
+
+DRUGS = (*PERSONS, *[Category(2)] * 3)
+
+
+def treated(n):
+    """The town, where either of two drugs, but not both, has an effect: no pair of columns shows it."""
+    g, own = np.random.default_rng(5), town(n)
+    drugs = g.integers(0, 2, (n, 2))
+    effect = drugs.sum(axis=1) % 2 ^ (g.random(n) < 0.05)
+    return replace(own, persons=np.column_stack([own.persons, drugs, effect]))
+
+
+@pytest.mark.parametrize("budget", [(8.0, 1e-6), (16.0,)])
+def test_an_exclusive_or_of_a_person_is_chosen_measured_certified_and_followed(budget):
+    truth, gaps = treated(3000), {}
+    for triples in (0, 2):
+        plan = replace(PersonsPlan(DRUGS, EVENTS, 5, True), important=Important(triples=triples))
+        found, gate = fitted(truth, *budget, plan=plan)
+        drawn = found.law.draw(3000, Streams.from_seed(2)).persons[:, 2:] @ [4, 2, 1]
+        shares = [np.bincount(codes, minlength=8) / 3000 for codes in (drawn, truth.persons[:, 2:] @ [4, 2, 1])]
+        gaps[triples] = np.abs(shares[0] - shares[1]).sum() / 2
+        spent = {charge.purpose for charge in gate.spent}
+        assert ({"choosing triples", "triples"} <= spent) == (triples > 0)
+        assert sum(charge.amount for charge in gate.spent) == gate.budget.amount
+        assert ("three" in found.certificate.bound) == (triples > 0)
+    assert gaps[0] > 0.3
+    assert gaps[2] < 0.1
+    [three] = [m for m in found.measurements.found if m.query.degree == 3]
+    assert three.query.sets[0] == (2, 3, 4)
+    assert three.query.of == "person"
+    far = np.abs(three.table((2, 3, 4)).ravel() - shares[1]).max()
+    assert far < 5 * float(three.sd) / three.per
+    assert "three attributes of a person" in found.certificate.sentence
 
 
 def test_nobody_with_events_is_no_error():

@@ -1,4 +1,4 @@
-"""Sums over persons and their events, from noisy tables of one and of two attributes.
+"""Sums over persons and their events, from noisy tables of one and of two attributes, and of three that were chosen.
 
 A person adds to every table a law of at most one person, averaged over their events, so a ratio of sums of entries is about a
 random event of a random person. Weighted by the number of events, known to a bin, it is about a random event; what the bin
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from covey.answers.answer import Per
 from covey.answers.columns import Columns, Scale
 from covey.answers.estimates import KEPT, LOST, Estimate, LostInNoiseError
 from covey.answers.evidence import Evidence, Noise
-from covey.core.arrays import Floats
+from covey.core.arrays import Floats, Integers
 from covey.core.tables.events import count_bins
 from covey.errors import CannotAnswerError
 
@@ -119,10 +120,18 @@ class Persons:
                 "or compute it from the rows, without an interval."
             )
         if count > 2:
+            names, chosen = self.columns.called, self.evidence.found.chosen(3)
+            some = "; ".join(", ".join(names[a] for a in own) for own in chosen if max(own) < len(names))
+            more = f", and shares of {some}" if some else ""
             raise CannotAnswerError(
-                f"this question is about {count} columns at once, and one and two at a time were measured. Ask about two, or "
-                "compute it from the rows, without an interval."
+                f"this question is about {count} columns at once, and one and two at a time were measured{more}. Ask about two, "
+                "or compute it from the rows, without an interval."
             )
+
+    def three(self, attributes: Sequence[int]) -> tuple[int, ...] | None:
+        """The columns of a table of three that was chosen and measured, where a question is about these."""
+        own = tuple(sorted(set(attributes)))
+        return own if len(own) == 3 and self.evidence.holds(own) else None
 
     def by_units(self, attributes: Sequence[int], per: Per) -> bool:
         """Whether a question is about one attribute by itself, in the ranges that were counted."""
@@ -135,10 +144,16 @@ class Persons:
 
         `half` is half the width of the units of a number that is asked about by itself.
         """
-        self.require_few([*top], per)
-        ones = {j: np.ones(len(self.evidence.bins(j))) for j in top}
+        columns, bins = self.three([*top]), {j: self.evidence.bins(j) for j in top}
+        if columns is None or per == "event":
+            self.require_few([*top], per)
+        else:
+            bins = dict(zip(columns, self.evidence.maps(columns), strict=True))
+        ones = {j: np.ones(len(own)) for j, own in bins.items()}
         if not self.by_units([*top], per):
-            folded = [{j: self.folded(j, side.get(j, ones[j])) for j in top} for side in (top, bottom)]
+            folded = [
+                {j: self.folded(j, side.get(j, ones[j]), own) for j, own in bins.items()} for side in (top, bottom)
+            ]
             return self.of_bins(folded[0], folded[1], sampled)
         ((j, scores),) = top.items()
         own, margin, below = self.alone(j), self.evidence.margins[j], bottom.get(j, ones[j])
@@ -152,15 +167,14 @@ class Persons:
         return replace(own.ratio(over, None if everybody else under, sampled), below=hidden, above=hidden)
 
     def of_bins(self, top: Scores, bottom: Scores, sampled: bool) -> Estimate:
-        """The same from scores of the bins of tables of two columns; of one attribute, of events that count equally."""
+        """The same from scores of the bins of a table of several columns; of one attribute, of events that count equally."""
         if len(top) == 1:
             ((j, scores),) = top.items()
             entries, number = self.weighed(j)
             return entries.ratio(outer(number, scores), outer(number, bottom[j]), sampled)
-        a, b = top
-        over, under = (outer(side[a], side[b]) for side in (top, bottom))
-        everybody = not self.of_event(a) and not self.of_event(b) and bool((under == 1).all())
-        return self.table(a, b).ratio(over, None if everybody else under, sampled)
+        over, under = (outer(*(side[a] for a in top)) for side in (top, bottom))
+        everybody = not any(map(self.of_event, top)) and bool((under == 1).all())
+        return self.table(tuple(top)).ratio(over, None if everybody else under, sampled)
 
     def mean(self, column: str, chosen: Scores, per: Per, sampled: bool) -> tuple[Estimate, tuple[float, float], float]:
         """The mean of a number over chosen units, where it may lie, and by what part bins make its distances too small."""
@@ -197,7 +211,7 @@ class Persons:
         steps, bins = Evidence(self.evidence.found, ("step",)), self.evidence.bins(j)
         if not steps.holds((j, j)):
             raise CannotAnswerError("steps from one event to the next were not measured: the package names no order.")
-        found = self.table(j, j, steps)
+        found = self.table((j, j), steps)
         first, last = (np.searchsorted(bins, np.arange(bins.max() + 1), side=side) for side in ("left", "right"))
         starts, ends = scale.starts[first] / scale.grid.scale, scale.ends[last - 1] / scale.grid.scale
         middle, same = (starts + ends) / 2, np.eye(len(starts), dtype=bool)
@@ -221,7 +235,7 @@ class Persons:
         mean = np.array(
             [float(np.average(np.arange(a, b), weights=counts[a:b] + 1e-9)) for a, b in zip(starts, stops, strict=True)]
         )
-        entries = self.table(self.count, j)
+        entries = self.table((self.count, j))
         safe, ones = np.where(mean > 0, mean, 1.0), np.ones(len(entries.values) // len(mean))
         low, high = (outer(np.where(mean > 0, end / safe, 1.0), ones) for end in (starts, stops - 1))
         return replace(entries, factors=(low, high)), mean
@@ -233,29 +247,33 @@ class Persons:
         own, n = self.evidence.margins[j], self.n
         return Entries(n * own.shares, lambda slopes: own.noise(n * slopes[None]), n)
 
-    def table(self, a: int, b: int, evidence: Evidence | None = None) -> Entries:
-        """The table of two attributes, a row for each bin of the first."""
+    def table(self, columns: tuple[int, ...], evidence: Evidence | None = None) -> Entries:
+        """The table of some attributes, a row for each bin of the first."""
         own, n = evidence or self.evidence, self.n
-        if not (own.holds((a, b)) or own.holds((b, a))):
-            raise CannotAnswerError("these two columns were not measured together.")
-        table = own.table((a, b))
-        return Entries(n * table.ravel(), lambda slopes: own.noise({(a, b): n * slopes.reshape(1, *table.shape)}), n)
+        if not (own.holds(columns) or own.holds(columns[::-1])):
+            raise CannotAnswerError("these columns were not measured together.")
+        table = own.table(columns)
+        return Entries(n * table.ravel(), lambda slopes: own.noise({columns: n * slopes.reshape(1, *table.shape)}), n)
 
     # Bins.
 
-    def folded(self, j: int, scores: Floats) -> Floats:
-        """Scores of units as scores of their bins; of a number that a range cuts the part of its bin, if that is light."""
+    def folded(self, j: int, scores: Floats, bins: Integers | None = None) -> Floats:
+        """Scores of units as scores of their bins; of a number that a range cuts the part of its bin, if that is light.
+
+        Bins are those of tables of two columns, where no others are given.
+        """
         unit, number = self.evidence.margins[j], j in self.columns.edges
+        bins = unit.bins if bins is None else bins
         width = np.diff(unit.edges)
-        part = np.bincount(unit.bins, scores * width) / np.bincount(unit.bins, width)
-        cut = np.flatnonzero(np.bincount(unit.bins, np.abs(scores - part[unit.bins]) > 1e-9))
+        part = np.bincount(bins, scores * width) / np.bincount(bins, width)
+        cut = np.flatnonzero(np.bincount(bins, np.abs(scores - part[bins]) > 1e-9))
         if len(cut) and not number:
             raise CannotAnswerError(
                 f"rare categories of {self.columns.names[j]!r} were measured together, beside another column: ask about them by "
                 "themselves, or name all that go together."
             )
         for k in cut:
-            self.columns.require_light(j, np.flatnonzero(unit.bins == k))
+            self.columns.require_light(j, np.flatnonzero(bins == k))
         return np.asarray(part)
 
     def in_bins(self, name: str) -> tuple[Floats, Floats, float]:
@@ -283,6 +301,6 @@ class Persons:
         return float(mass @ self.columns.number(name)[0] / max(mass.sum(), 1e-12))
 
 
-def outer(one: Floats, other: Floats) -> Floats:
-    """Products of scores of two attributes, entry by entry."""
-    return np.asarray(np.outer(one, other).ravel())
+def outer(*scores: Floats) -> Floats:
+    """Products of scores of several attributes, entry by entry."""
+    return np.asarray(reduce(np.multiply.outer, scores).ravel())

@@ -77,17 +77,15 @@ class Mechanism:
     def method(self) -> Model:
         """The method for bits, for categories and numbers, or for persons, as public facts decide it."""
         codec = self.release.codec
+        triples = len(self.release.evidence.found.chosen(3)) or None  # whoever asked for them
         if self.release.several:
-            return RegainPersons.of(self.release.described, NONE)
+            return RegainPersons.of(self.release.described.focus(triples=triples), NONE)
         if self.release.flags:
             width = len(codec.names)
             declared = declared_coding(width, codec.limits) if codec.limits else None
             return RegainBits(NONE, declared, width=width, limits=codec.limits)
         method = RegainTables.of(codec, NONE, self.budget.pure)
-        triples = len(self.release.evidence.found.chosen(3))
-        if not triples:
-            return method
-        return replace(method, important=replace(method.important, triples=triples))  # whoever asked for them
+        return replace(method, important=replace(method.important, triples=triples)) if triples else method
 
     @property
     def known(self) -> bool:

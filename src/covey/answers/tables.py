@@ -17,7 +17,7 @@ from covey.answers.release import Release
 from covey.core.arrays import Integers
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.query import Columns
-from covey.privacy.certificate import WORDS
+from covey.privacy.certificate import THREE, WORDS
 from covey.release.model import NUMBER
 
 COLUMNS_FILE, PAIRS_FILE = "columns.csv", "pairs.csv"
@@ -46,7 +46,7 @@ def write_tables(release: Release, folder: Path) -> list[Path]:
             for kind in kinds:
                 own = [s for m in found.found if m.query.of == kind and m.query.degree == degree for s in m.query.sets]
                 own = [s for s in own if {*s} <= {*every}]
-                rows += [(WORDS[kind], *row) for row in cells(release, own, (kind,))]
+                rows += [(WORDS[kind if degree < 3 else THREE], *row) for row in cells(release, own, (kind,))]
             rows = rows or list(cells(release, sets))
         if rows:
             head = (*(["about"] if kinds else []), *names, "count", "sd")

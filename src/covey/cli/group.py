@@ -228,7 +228,7 @@ COMMON = {
     "triples": click.option(
         "--triples",
         type=int,
-        help="How many triples of columns to choose with noise and measure, at most (default: 0, or 5 with a target).",
+        help="How many triples of columns to choose with noise and measure (default: 0, or 5 with a target in one table).",
     ),
 }
 FOCUS = ("columns", "important", "target", "triples")

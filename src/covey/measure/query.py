@@ -154,8 +154,8 @@ class CellCounts:
 class PersonTables:
     """Kernel: cells of tables of persons with their events, averaged inside a person, in steps of 2^-20 of a person.
 
-    Columns are the attributes of persons, then those of events, then the number of events. `of` is the kind of
-    `core.tables.events.averaged_table`; a table of one column is of persons, or of their events.
+    Columns are the attributes of persons, then those of events, then the number of events. `of` is "person", for any number of
+    a person's own columns, or a kind of `core.tables.events.averaged_table`; of events there may be one column alone.
     """
 
     columns: Columns
@@ -173,9 +173,12 @@ class PersonTables:
             bins[a] = factors[a].at(batch.events[:, a - first] if first <= a < first + second else codes)
         found = []
         for own in self.sets:
+            if self.of == "person":
+                sizes = [factors[a].size for a in own]
+                found.append(person_codes(np.ravel_multi_index([bins[a] for a in own], sizes), prod(sizes)))
+                continue
             if len(own) == 1:
-                count = person_codes if own[0] < first or own[0] == first + second else averaged_codes
-                found.append(count(batch, bins[own[0]], factors[own[0]].size))
+                found.append(averaged_codes(batch, bins[own[0]], factors[own[0]].size))
                 continue
             x, y = own
             table = averaged_table(batch, self.of, (bins[x], bins[y]), (factors[x].size, factors[y].size))

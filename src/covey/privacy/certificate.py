@@ -35,9 +35,11 @@ SIZE_QUANTILE = 3.26
 CUBE_SCALE = 1 << 52
 
 # What each group of tables of persons with events is about, as a steward reads it.
+THREE = "three"  # the kind of tables of three attributes of a person
 WORDS = {
     "events": "the number of events",
     "person": "two attributes of a person",
+    THREE: "three attributes of a person",
     "across": "an attribute of a person and one of an event",
     "event": "two attributes of one event",
     "step": "an attribute of an event and of the next",

@@ -76,7 +76,6 @@ OF_ROWS: dict[str, Any] = {
     "method": "regain",
     "ordinal": (),
     "at_most": (),
-    "triples": 0,
     "rows_per_person": 1,
     "device": "cpu",
 }
@@ -193,7 +192,7 @@ class PrivateSynthesizer(Synthesizer):
         if prior is not None and (learns or (unknown and not several)):
             raise ParameterError("a prior needs schema=…, with the same limits and categories as its bundle.")
         self._triples = whole_number(triples, "triples", 0, "It counts triples of columns.")
-        if self._triples and domain is None and own is None:
+        if self._triples and domain is None and schema is None:
             raise ParameterError("triples are chosen among columns with categories: give domain=… or schema=….")
         if self.domain is not None and at_most:
             raise ParameterError("at_most is for 0/1 columns and cannot be combined with domain.")
@@ -227,7 +226,7 @@ class PrivateSynthesizer(Synthesizer):
 
     def _persons_method(self, described: Description) -> RegainPersons:
         """The method for persons with events, with the persons of an earlier bundle where one is given."""
-        method = RegainPersons.of(described, self._share)
+        method = RegainPersons.of(described.focus(triples=self._triples or None), self._share)
         if self._prior is None:
             return method
         place, own = checked_prior(self._prior, described, self.seeded), described.plain()

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.core.numbers.grid import Attribute, Category
-from covey.errors import ParameterError, nearest
+from covey.errors import ParameterError, nearest, whole_number
 from covey.table.codec import Codec
 from covey.table.databases import Database, is_database
 from covey.table.derived_fields import with_tables
@@ -59,6 +59,7 @@ class Description:
     alone: bool = False  # whether the units are those whom one file of events names: they have no file of their own
     important: tuple[tuple[str, ...], ...] = ()  # of several tables: fields and pairs that get more of a budget
     target: str | None = None  # of several tables: a field that others are to predict
+    triples: int = 0  # of several tables: so many triples of attributes of a person are measured at most
 
     def __post_init__(self) -> None:
         names = [part.name.lower() for part in self.tables]  # they become names of files, on any disk
@@ -72,8 +73,9 @@ class Description:
             if len(self.tables) > 1 and (part.schema.important or part.schema.target or part.schema.triples):
                 raise part.wrong(
                     "names what matters most",
-                    "Say it under covey of the package: important and target, as table.field.",
+                    "Say it under covey of the package: important and target, as table.field, and triples.",
                 )
+        whole_number(self.triples, "triples", 0, "It counts triples of columns.")
         if self.tables[0].parent is not None:
             raise self.tables[0].wrong("comes first and refers to another one", "The first table is that of the unit.")
         for name in [*chain(*as_groups(self.important)), *([] if self.target is None else [self.target])]:
@@ -210,8 +212,8 @@ class Description:
         """The description with these columns, pairs of columns and target as what matters most; what is not given stays."""
         if len(self.tables) == 1:
             return self.each(lambda part: part.schema.focus(*groups, target=target, triples=triples))
-        important = as_groups(groups) or self.important
-        return replace(self, important=important, target=self.target if target is None else target)
+        important, count = as_groups(groups) or self.important, self.triples if triples is None else triples
+        return replace(self, important=important, target=self.target if target is None else target, triples=count)
 
     def only(self, names: Sequence[str]) -> Description:
         """The description with these columns alone, and those that order events; with no names all of them."""
@@ -354,7 +356,7 @@ class Description:
             raise ParameterError(f'covey of a package is an object with lists "rules" and "important", got {top!r}.')
         if any(key in top for key in OWN):
             raise ParameterError("order and at_most belong to the resource of the events, not to the whole package.")
-        refuse_unknown(top, ("rules", "important", "target"), "covey of the package")
+        refuse_unknown(top, ("rules", "important", "target", "triples"), "covey of the package")
         alone = (
             len(listed) == 1
             and isinstance(listed[0].get("covey", {}), Mapping)
@@ -367,7 +369,8 @@ class Description:
             for f in part.schema.fields
         }
         rules = tuple(read_rule(rule, joint) for rule in lists[0])
-        return cls(tuple(parts), rules, notes, alone, as_groups(lists[1]), top.get("target"))
+        matters = as_groups(lists[1]), top.get("target"), top.get("triples", 0)
+        return cls(tuple(parts), rules, notes, alone, *matters)
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of the file: one table without a place is a schema."""
@@ -384,7 +387,7 @@ class Description:
             found[1]["covey"]["person"] = self.events.link
             del found[1]["schema"]["foreignKeys"], found[0]
         own: dict[str, Any] = {"rules": [rule.to_dict() for rule in self.rules]} if self.rules else {}
-        own |= focus_to_dict(self.important, self.target)
+        own |= focus_to_dict(self.important, self.target) | ({"triples": self.triples} if self.triples else {})
         return {**self.notes, **({"covey": own} if own else {}), "resources": found}
 
 

@@ -1,9 +1,12 @@
 """Fitting persons and events: slopes are those of the loss, and what a known chain makes is found again from its tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import covey.core.fit.events as fit
+from covey.core.fit.centres import Triples, table_of
 from covey.core.tables.domain import Domain
 from covey.core.tables.zeros import Zeros
 
@@ -25,10 +28,17 @@ def random_goal(generator, kinds=tuple(SHAPES)):
     return fit.EventGoal(PERSONS, EVENTS, target, weight, (0.5, 0.2))
 
 
-@pytest.mark.parametrize("kinds", [tuple(SHAPES), ("one", "across", "two"), ("one", "event", "step")])
+LEVELS = {0: np.array([0, 1, 1]), 1: np.arange(2), 2: np.array([0, 0, 1, 2])}
+
+
+@pytest.mark.parametrize("kinds", [tuple(SHAPES), ("one", "across", "two"), ("one", "event", "step"), ("one", "three")])
 def test_slopes_are_differences_of_the_loss(kinds):
     generator = np.random.default_rng(0)
-    goal = random_goal(generator, kinds)
+    goal = random_goal(generator, [kind for kind in kinds if kind in SHAPES])
+    if "three" in kinds:
+        goal = replace(
+            goal, triples=Triples(((0, 1, 2),), LEVELS, (generator.random((2, 2, 3)) / 4,)), triple_weight=30.0
+        )
     x = fit.start(goal, generator)
     _, slope = fit.objective(goal, x)
     for name in x:
@@ -55,6 +65,40 @@ def test_tables_of_a_model_are_found_again():
     # A wrong fit, the random start, is far from it.
     start = fit._Pass(goal, fit.model(goal, fit.start(goal, generator))).tables()
     assert max(np.abs(start[k] - truth[k]).max() for k in truth) > 0.05
+
+
+def test_a_fit_goes_on_to_a_table_of_three_and_keeps_what_pairs_said(monkeypatch):
+    """An exclusive or, of which pairs say nothing: the first two attributes and whether there are events."""
+    monkeypatch.setattr(fit, "CENTRES", 40)
+    monkeypatch.setattr(fit, "STEPS", 400)
+    generator = np.random.default_rng(4)
+    persons = Domain((2, 2, 3), (False,) * 3)
+    target = {
+        "one": np.concatenate([[0.5] * 4, [0.5, 0.25, 0.25], 0.5 * np.array([1, 1, 1, 1.5, 1.5, 1.5, 1.5]) / 3])[None]
+    }
+    law = np.zeros((2, 2, 3))
+    law[[0, 1], [0, 1], 0], law[[0, 1], [1, 0], 1:] = 0.25, 0.125
+    pairs = np.zeros((7, 7))
+    for a, b, rest in ((0, 1, 2), (0, 2, 1), (1, 2, 0)):
+        pairs[persons.block(a), persons.block(b)] = law.sum(axis=rest)
+    weight = {"one": np.full((1, 14), 1e5), "person": np.where(pairs > 0, 1e5, 0.0)}
+    goal = fit.EventGoal(persons, EVENTS, target | {"person": pairs}, weight, (0.5, 0.2))
+    levels = {0: np.arange(2), 1: np.arange(2), 2: np.array([0, 1, 1])}
+    coarse = np.stack([law[..., 0], law[..., 1:].sum(axis=2)], axis=2)
+    before = fit.fit_events(goal, generator)
+    three = replace(goal, triples=Triples(((0, 1, 2),), levels, (coarse,)), triple_weight=1e5)
+    after = fit.fit_events(three, generator, before=before)
+
+    def tables(own):
+        even = np.full(len(own.persons), 1 / len(own.persons))
+        found = table_of(even, three.triples.shares(own.persons, persons), (0, 1, 2))
+        return np.abs(found - coarse).sum() / 2, np.abs(
+            (own.persons.T @ own.persons * even[0] - pairs)[weight["person"] > 0]
+        )
+
+    assert tables(before[0])[0] > 0.2
+    assert tables(after[0])[0] < 0.05
+    assert tables(after[0])[1].max() < 0.02
 
 
 def test_laws_are_laws():

@@ -31,7 +31,7 @@ def test_the_slope_is_that_of_the_squared_gap():
     g = np.random.default_rng(1)
     tables = tuple(t / t.sum() for t in g.random((2, 2, 2, 2)))
     weights = np.array([0.5, 0.3, 0.2])
-    pull = triple_pull(replace(CHOSEN, goals=tables), DOMAIN)
+    pull = triple_pull(replace(CHOSEN, goals=tables), DOMAIN, 4 * PULL / len(DOMAIN.sizes) ** 2)
 
     def loss(y):
         shares = CHOSEN.shares(y, DOMAIN)

@@ -14,6 +14,7 @@ SIZES = (2, 3), (3, 2)
 TABLES = [
     ("person", (0, 1)),
     ("person", (1, 4)),
+    ("person", (0, 1, 4)),
     ("across", (0, 2)),
     ("across", (4, 3)),
     ("event", (2, 3)),
@@ -53,6 +54,10 @@ def test_tables_average_over_the_events_of_a_person():
     assert many.tolist() == [WEIGHT_STEPS, WEIGHT_STEPS, 0, WEIGHT_STEPS, 0, 0, 0]
     ranges = Query([(1,)], {1: Factor(np.array([0, 1, 3]), np.arange(2))}, of="person", total=False)
     assert ranges.kernel()(three).integers()[0].tolist() == [WEIGHT_STEPS, 2 * WEIGHT_STEPS]
+    both = averaged(three, "person", (0, 1, 4))
+    assert both.shape == (2, 3, count_factor(MOST).size)
+    assert both.sum() == 3 * WEIGHT_STEPS
+    assert both[0, 2].sum() == both[1, 0, 0] == both[1, 1, 1] == WEIGHT_STEPS
     assert averaged(three, "event", (2,)).tolist() == [2 * third, WEIGHT_STEPS, third]
     assert averaged(three, "across", (1, 3)).tolist() == [[0, 0], [WEIGHT_STEPS, 0], [third, 2 * third]]
     steps = averaged(three, "step", (2, 2))

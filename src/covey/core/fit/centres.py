@@ -119,7 +119,7 @@ def fit_category_centres(
     along = None if goal.ranks is None else _pull_along(goal.ranks, goal.covariances, q)
     heights: Array = np.zeros(k, f4)  # logarithms of the weights
     weights: Array | None = None
-    three = None if goal.triples is None else triple_pull(goal.triples, domain)
+    three = None if goal.triples is None else triple_pull(goal.triples, domain, 4 * PULL / q**2)
     if goal.triples is not None and start is not None:
         leaning = tilted(start, k, goal.triples, domain, public)
         least = 0.0 if zeros else LEAST  # what a centre excludes for a structural zero stays excluded
@@ -362,18 +362,16 @@ def tilted(
     return WeightedPoints(weights, points)
 
 
-def triple_pull(triples: Triples, domain: Domain) -> Callable[[Array, Array], Array]:
-    """The gradient of Σ(cell − goal)² over the triples' tables, times k, in float32, for centres of some weights."""
-    tables = [table.astype(np.float32) for table in triples.goals]
-    scale = np.float32(4 * PULL / len(domain.sizes) ** 2)
+def triple_pull(triples: Triples, domain: Domain, weight: float) -> Callable[[Array, Array], Array]:
+    """The gradient of weight/2·Σ(cell − goal)² over the triples' tables, for each centre divided by its own weight."""
 
     def pull(y: Array, weights: Array) -> Array:
         own = triples.shares(y, domain)
         slopes = {x: np.zeros_like(shares) for x, shares in own.items()}
         k = len(y)
-        for triple, table in zip(triples.names, tables, strict=True):
+        for triple, table in zip(triples.names, triples.goals, strict=True):
             a, b, c = (own[x] for x in triple)
-            gap = scale * (table_of(weights, own, triple) - table)
+            gap = y.dtype.type(weight) * (table_of(weights, own, triple) - table.astype(y.dtype))
             i, j, m = gap.shape
             beyond = (c @ gap.reshape(i * j, m).T).reshape(k, i, j)
             slopes[triple[0]] += np.einsum("kij,kj->ki", beyond, b)

@@ -4,17 +4,20 @@ A person centre is a product of laws of the person's attributes and of the numbe
 events. A kind of event is a product of laws of an event's attributes. A person of a centre has kinds that follow a chain: with
 probability s the next kind depends on the present one (a row of R), else it is drawn from π afresh. All tables are smooth
 functions of these, and the fit is a posterior mode: squared distances to the noisy tables in units of their noise, and a normal
-prior on how far logits spread. Post-processing: it sees noisy tables and public numbers alone.
+prior on how far logits spread. Chosen tables of three attributes of a person are a term more, for a fit that goes on from one
+without them. Post-processing: it sees noisy tables and public numbers alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from covey.core.arrays import Floats
+from covey.core.fit.centres import LEAST, Triples, table_of, tilted, triple_pull
+from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
 from covey.core.tables.zeros import Zeros
 
@@ -47,6 +50,8 @@ class EventGoal:
     lags: tuple[float, float]  # shares of pairs of events, of persons with two or more, one and two places apart
     masks: tuple[Floats | None, Floats | None] = (None, None)  # added to logits of centres and kinds: what cannot occur
     growth: float = 1.0  # times as many kinds of events, and steps: what so many persons can tell apart
+    triples: Triples | None = None  # tables of three attributes of a person, with goals
+    triple_weight: float = 0.0  # 1/variance of their entries
 
     @property
     def kinds(self) -> int:
@@ -80,27 +85,44 @@ def fit_events(
     public: np.random.Generator,
     tick: Callable[[float], None] = lambda _: None,
     zeros: tuple[Zeros | None, Zeros | None] = (None, None),
+    before: Sequence[EventModel] = (),
 ) -> list[EventModel]:
     """A model from each of several starts; a table is drawn from all of them in equal parts.
 
-    `zeros` are combinations of bins that no person, and no event, may have.
+    `zeros` are combinations of bins that no person, and no event, may have. With tables of triples each fit goes on from a model
+    of those `before`, with half of the steps, after its persons were leaned to these tables; what cannot occur stays so.
     """
     found = []
     for k in range(STARTS):
-        found.append(_fit_once(goal, public, zeros))
+        if before and goal.triples is not None:
+            own = before[k]
+            cloud = WeightedPoints(np.full(len(own.persons), 1 / len(own.persons)), own.persons)
+            leaning = tilted(cloud, len(own.persons), goal.triples, goal.persons, public).points
+            obeyed = obeying(goal, own, zeros)
+            found.append(_descended(obeyed, parameters(replace(own, persons=leaning)), goal.steps // 2))
+        else:
+            found.append(_descended(goal, start(goal, public), goal.steps, zeros))
         tick((k + 1) / STARTS)
     return found
 
 
-def _fit_once(goal: EventGoal, public: np.random.Generator, zeros: tuple[Zeros | None, Zeros | None]) -> EventModel:
+def parameters(own: EventModel) -> Parameters:
+    """Parameters that mean a model: logits, apart into their mean over centres, or kinds, and what is beyond it."""
+    a, p, t, r = (np.log(np.maximum(law, LEAST)) for law in (own.persons, own.kinds, own.events, own.chain))
+    base = {"ba": a.mean(axis=0), "bp": p.mean(axis=0), "bx": t.mean(axis=0)}
+    apart = {"a": a - base["ba"], "p": p - base["bp"], "t": t - base["bx"], "r": r - r.mean(axis=1, keepdims=True)}
+    return {**apart, "s": np.array([np.log(own.sticky / (1 - own.sticky))]), **base}
+
+
+def _descended(
+    goal: EventGoal, x: Parameters, steps: int, zeros: tuple[Zeros | None, Zeros | None] = (None, None)
+) -> EventModel:
     """Adam with a rate that falls along a cosine. After OBEY of the steps centres give up what cannot occur."""
-    x = start(goal, public)
     mean = {k: np.zeros_like(v) for k, v in x.items()}
     square = {k: np.zeros_like(v) for k, v in x.items()}
-    steps = goal.steps
     for step in range(1, steps + 1):
-        if step == int(OBEY * steps):
-            goal = obeying(goal, x, zeros)
+        if step == int(OBEY * steps) and any(zeros):
+            goal = obeying(goal, model(goal, x), zeros)
         _, slope = objective(goal, x)
         rate = RATE * (0.5 * (1 + np.cos(np.pi * step / steps)) + 0.02)
         for k, g in slope.items():
@@ -110,9 +132,8 @@ def _fit_once(goal: EventGoal, public: np.random.Generator, zeros: tuple[Zeros |
     return model(goal, x)
 
 
-def obeying(goal: EventGoal, x: Parameters, zeros: tuple[Zeros | None, Zeros | None]) -> EventGoal:
-    """The goal with masks: what each centre and each kind may keep."""
-    own = model(goal, x)
+def obeying(goal: EventGoal, own: EventModel, zeros: tuple[Zeros | None, Zeros | None]) -> EventGoal:
+    """The goal with masks: what each centre and each kind of a model may keep."""
     masks = []
     for laws, forbidden in zip((own.persons, own.events), zeros, strict=True):
         keep = forbidden.allowed(laws) if forbidden else None
@@ -161,6 +182,12 @@ def objective(goal: EventGoal, x: Parameters) -> tuple[float, Parameters]:
         slopes[kind] = goal.weight[kind] * gap
         loss += float((slopes[kind] * gap).sum()) / 2
     back = pass_.back(slopes)
+    if goal.triples is not None:
+        even, three = np.full(CENTRES, 1 / CENTRES), goal.triples
+        back["persons"] += triple_pull(three, goal.persons, goal.triple_weight)(own.persons, even) / CENTRES
+        shares = three.shares(own.persons, goal.persons)
+        gaps = (table_of(even, shares, name) - table for name, table in zip(three.names, three.goals, strict=True))
+        loss += goal.triple_weight * float(sum((gap**2).sum() for gap in gaps)) / 2
     found: Parameters = {
         "a": _unsoft(own.persons, back["persons"], goal.persons),
         "p": _unsoft(own.kinds, back["kinds"]),

@@ -128,8 +128,8 @@ class Histories:
         return first, (WEIGHT_STEPS // np.maximum(self.counts - 1, 1))[self.owner[first]]
 
 
-def person_codes(linked: Histories, codes: Integers, size: int) -> Integers:
-    """Persons by a code of theirs, in steps."""
+def person_codes(codes: Integers, size: int) -> Integers:
+    """Persons by a code of theirs, in steps; a combination of several is one code."""
     return np.bincount(codes, minlength=size).astype(np.int64) * WEIGHT_STEPS
 
 
@@ -139,15 +139,13 @@ def averaged_codes(linked: Histories, codes: Integers, size: int) -> Integers:
 
 
 def averaged_table(linked: Histories, kind: str, codes: tuple[Array, Array], shape: tuple[int, int]) -> Integers:
-    """One exact table in steps, of two codes of persons or of events, as the kind says; a row per value of the first.
+    """One exact table in steps, of two codes one of which is of events, as the kind says; a row per value of the first.
 
-    Kinds: "person" (two codes of a person), "across" (a person's and an event's), "event" (two of one event), "step" (of an event
-    and of the next one of the same person), "two" (of two different events of a person, in no order).
+    Kinds: "across" (a person's and an event's), "event" (two of one event), "step" (of an event and of the next one of the same
+    person), "two" (of two different events of a person, in no order).
     Of two events in no order and one attribute the part above the diagonal holds both orders and the part below is 0.
     """
     x, y = codes
-    if kind == "person":
-        return _cross(x, y, shape, np.full(linked.n, WEIGHT_STEPS))
     if kind == "across":
         return _cross(x[linked.owner], y, shape, linked.single)
     if kind == "event":

@@ -17,9 +17,10 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers, blas_threads
 from covey.core.draw.events import SequenceLaw
-from covey.core.fit.events import EventModel, fit_events
+from covey.core.fit.events import EventGoal, EventModel, fit_events
 from covey.core.fit.shrinkage import denoise_histogram
 from covey.core.numbers.grid import Attribute, comparison_edges
+from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain, unmerge
 from covey.core.tables.events import count_bins
 from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Zeros
@@ -29,9 +30,11 @@ from covey.methods.model import Ask, Asking, Fitted, Part, Setting, Statistic, e
 from covey.methods.persons.goal import leave_places, make_goal, tilted
 from covey.methods.persons.law import COMPARED, PersonsLaw, Reference
 from covey.methods.persons.plan import PersonsPlan, Tables, table_moves, weights_of
+from covey.methods.regain.important import Binned, find_triples
 from covey.methods.regain.measure_tables import OneWayCounts, measure_one_way
 from covey.methods.regain.tables import OneWayModel, Prior, RegainTables
 from covey.privacy.budget import Budget
+from covey.privacy.certificate import THREE
 from covey.privacy.gate import Moves
 from covey.table.description import Description
 from covey.table.zeros import across_zeros, structural_zeros
@@ -97,7 +100,12 @@ class RegainPersons:
                 blocks = [[d.block(a) for a in range(len(d.sizes))] for d in (split.persons, split.events)]
                 merged = barred.merged([list(seen.maps[:first]), list(seen.maps[first:])])
                 merged.told(goal.target["across"], goal.weight["across"], (blocks[0], blocks[1]))
-            models = fit_events(goal, public("fit"), told.tick, self._zeros(seen, split))
+            zeros, generator = self._zeros(seen, split), public("fit")
+            models = fit_events(goal, generator, told.tick, zeros)
+            if told.has("triples"):
+                chosen, goal = yield from self._triples(split, goal, models, told)
+                found = [*found, *([] if chosen is None else [chosen])]
+                models = fit_events(goal, generator, told.tick, zeros, models) if goal.triples is not None else models
             sequences = replace(split.law(models, seen, own), barred=barred, timing=plan.timing)
             if place is not None:
                 sequences = replace(sequences, tilts=tilted(found, place, split, seen, sequences))
@@ -108,13 +116,41 @@ class RegainPersons:
                 drawn = law.drawn(int(np.clip(n, *COMPARED)), public("reference"), public("reference values"))
                 groups: dict[str, list[Query]] = {"events": [counts.query]}
                 for measured in found:
-                    groups.setdefault(measured.query.of, []).append(measured.query)
+                    kind = THREE if measured.query.degree == 3 else measured.query.of
+                    groups.setdefault(kind, []).append(measured.query)
                 for j, cells in sorted(seen.cells.items()):
                     edges = comparison_edges(cells)
                     query = counted.query(j, Factor(edges, np.arange(len(edges) - 1)))
                     groups.setdefault("numbers", []).append(query)
                 law = replace(law, reference=Reference.of(drawn, groups))
             return Fitted(law, kept)
+
+    def _triples(
+        self, split: Split, goal: EventGoal, models: Sequence[EventModel], told: Setting
+    ) -> Asking[tuple[Measurement | None, EventGoal]]:
+        """Tables of three attributes of a person that the models miss most, and the goal with what stands out of their noise.
+
+        The number of events is such an attribute. Columns of events have one bin here, and so are in no triple.
+        """
+        first, last, domain = len(self.plan.persons), told.p, split.persons
+        factors = [Factor(np.array([0, 1]), np.zeros(1, dtype=np.int64))] * (last + 1)
+        shares, own = [np.ones(1)] * (last + 1), np.split(goal.target["one"][0, : domain.total], domain.starts[1:-1])
+        for place, a in enumerate([*range(first), last]):
+            factors[a], shares[a] = split.factors[a], np.maximum(own[place], 0.0)
+        points, count = np.vstack([m.persons for m in models]), int(domain.starts[-2])
+        points = np.insert(points, [count] * (last - first), 1.0, axis=1)
+        cloud = WeightedPoints(np.full(len(points), 1 / len(points)), points)
+        ordered = (*domain.ordered[:-1], *[False] * (last - first), True)
+        looked_at, within = Binned(factors, shares, ordered, cloud, "person"), self.plan.triple_target
+        said = self.plan.triples(told.n, told.allowance("triples"))
+        affordable = int(said["count"]), int(said["levels"])
+        three, chosen = yield from find_triples(looked_at, within, affordable, told)
+        if three is None or chosen is None:
+            return chosen, goal
+        places = {last: first}  # where columns are among those of persons
+        names = tuple((a, b, places.get(c, c)) for a, b, c in three.names)
+        three = replace(three, names=names, levels={places.get(a, a): to for a, to in three.levels.items()})
+        return chosen, replace(goal, triples=three, triple_weight=(chosen.per / float(chosen.sd)) ** 2)
 
     def _zeros(self, seen: OneWayModel, split: Split) -> tuple[Zeros | None, Zeros | None]:
         """What cannot occur, over the bins of persons (and the number of their events) and of events."""

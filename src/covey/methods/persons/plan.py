@@ -15,8 +15,9 @@ from covey.core.numbers.grid import Attribute, NumberGrid
 from covey.core.tables.events import Timing
 from covey.measure.query import Columns
 from covey.methods.model import CERTIFICATE_SHARE
-from covey.methods.regain.important import NOTHING, Important
+from covey.methods.regain.important import NOTHING, Important, triple_shares
 from covey.methods.regain.plan_tables import TablePlan
+from covey.methods.regain.predict import expected_triples, triple_words
 from covey.privacy.budget import Budget, shown
 from covey.privacy.certificate import WORDS
 from covey.privacy.gate import Moves
@@ -65,7 +66,7 @@ class PersonsPlan:
         groups, target = described.matters
         single = frozenset(group[0] for group in groups if len(group) == 1)
         pairs = tuple(sorted((min(group), max(group)) for group in groups if len(group) == 2))
-        timing, important = described.events.timing, Important(single, pairs, target)
+        timing, important = described.events.timing, Important(single, pairs, target, described.triples)
         return cls(persons, events, link.at_most, link.order is not None, timing, described.alone, important)
 
     @property
@@ -87,6 +88,8 @@ class PersonsPlan:
         pairs = sum(weights_of(replace(self, important=NOTHING).tables(n, budget)))
         first = (rest - rest * counts) * Fraction(one_way, one_way + pairs)
         shares = {"events": rest * counts, "histograms": first, "tables": rest - rest * counts - first}
+        measuring = triple_shares(shares["tables"], lambda own: bool(self.triples(n, budget.part(own))["count"]))
+        shares |= {"tables" if name == "pairs" else name: share for name, share in measuring.items()}
         return {name: share for name, share in shares.items() if share} | {"certificate": certificate}
 
     def tables(self, n: int, budget: Budget) -> Tables:
@@ -121,6 +124,19 @@ class PersonsPlan:
                 times = PAIR if pair else STAR if stars.intersection(columns) else 1
                 found.setdefault((kind, weight * times), []).append(columns)
         return found
+
+    @property
+    def triple_target(self) -> int | None:
+        """The target, where it is of persons: then every triple names it."""
+        target = self.important.target
+        return None if target is None or target >= len(self.persons) else target
+
+    def triples(self, n: int, budget: Budget | None) -> dict[str, float]:
+        """How many triples of a person's attributes are measured with a budget, among how many, and on how many levels.
+
+        The number of events is an attribute.
+        """
+        return expected_triples(replace(self.important, target=self.triple_target), len(self.persons) + 1, n, budget)
 
     def growth(self, n: int, budget: Budget) -> float:
         """Times as many kinds of events and steps of the fit as at `GROWN` persons: by the square root, within reason."""
@@ -179,6 +195,7 @@ class PersonsPrediction:
     noise: float  # of an entry of a table, as a share of the persons
     unlinked: float  # of a table of one event, if events were released alone with the same budget
     warning: str  # advice where links would be noise
+    triples: dict[str, float] | None = None  # of a person's attributes, as `expected_triples` has them
 
     @property
     def words(self) -> list[str]:
@@ -187,13 +204,16 @@ class PersonsPrediction:
             f"n = {self.persons} persons, ε = {self.epsilon:g}, δ = {shown(Fraction(self.delta))}",
             *(f"  {count} tables of {WORDS[kind]}" for kind, count in self.tables.items()),
             f"noise on a cell of a table: {self.noise:.2g} of the persons; with events alone about {self.unlinked:.2g}",
+            *([] if self.triples is None else [triple_words(self.triples, "persons")]),
             *([f"warning: {self.warning}"] if self.warning else []),
         ]
 
 
 def predict_persons(plan: PersonsPlan, n: int, budget: Budget) -> PersonsPrediction:
     """Tables, noise and advice for n persons."""
-    tables, share = plan.tables(n, budget), plan.shares(n, budget, CERTIFICATE_SHARE).get("tables")
+    tables, shares = plan.tables(n, budget), plan.shares(n, budget, CERTIFICATE_SHARE)
+    share, measuring = shares.get("tables"), shares.get("triples")
+    triples = plan.triples(n, None if measuring is None else budget.part(measuring)) if plan.important.triples else None
     kinds = [kind for (kind, _), sets in tables.items() for _ in sets]
     alone = PersonsPlan((), plan.events, 1, False)
     q = max(1, sum(len(sets) for (kind, _), sets in alone.tables(n, budget).items() if kind == "event"))
@@ -206,4 +226,5 @@ def predict_persons(plan: PersonsPlan, n: int, budget: Budget) -> PersonsPredict
         plan.table_sd(n, budget.part(share)) / n if share else 0.0,  # nothing but columns by themselves
         one / n,
         few_persons(n, budget),
+        triples,
     )

@@ -10,7 +10,7 @@ many, on how many levels, and whether at all is a public formula. docs/proofs/ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb, sqrt
@@ -20,12 +20,11 @@ import numpy as np
 from covey.core.arrays import Floats, Integers
 from covey.core.fit.centres import Triples, deviations, level_map, shrunken, varying_triples
 from covey.core.fit.shrinkage import beyond_noise
-from covey.core.fit.spectrum import Sharpened
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import part
 from covey.core.tables.domain import Domain, centred_counts
 from covey.measure.measurement import Measurement
-from covey.measure.query import Query
+from covey.measure.query import Factor, Mixture, Query
 from covey.methods.model import Ask, Asking, Part, Setting, Statistic, entries
 from covey.methods.regain.measure_tables import Tables
 from covey.privacy.budget import Budget
@@ -189,37 +188,64 @@ def noise_of(count: int, budget: Budget) -> float:
     return moves_of(count).deviation(budget)
 
 
-def triple_shares(pairs: Fraction, important: Important, n: int, q: int, budget: Budget) -> dict[str, Fraction]:
-    """What choosing and measuring triples takes of the pairs' share; nothing where no triple is affordable."""
+def triple_shares(pairs: Fraction, affordable: Callable[[Fraction], bool]) -> dict[str, Fraction]:
+    """What choosing and measuring triples takes of the pairs' share; nothing where no triple is `affordable` with a share."""
     measuring, choosing = pairs * TRIPLES * (1 - CHOOSING), pairs * TRIPLES * CHOOSING
-    if not important.triples or not pairs or not important.affordable(n, q, budget.part(measuring))[0]:
+    if not pairs or not affordable(measuring):
         return {}
     return {"pairs": pairs - measuring - choosing, "choosing triples": choosing, "triples": measuring}
 
 
+@dataclass(frozen=True)
+class Binned:
+    """What triples are looked for in: columns in bins, the shares of these, and how centres over the bins answer."""
+
+    factors: Sequence[Factor]  # of all columns
+    shares: Sequence[Floats]
+    ordered: Sequence[bool]
+    cloud: WeightedPoints
+    of: str = "row"  # what of a unit is looked at
+
+    def levels(self, most: int) -> list[Integers]:
+        """Bin → level, at most so many, for each column."""
+        return [level_map(p, o, most) for p, o in zip(self.shares, self.ordered, strict=True)]
+
+    def query(self, sets: Sequence[tuple[int, ...]], levels: Sequence[Integers]) -> Query:
+        """Tables of levels."""
+        own = enumerate(zip(self.factors, levels, strict=True))
+        factors = {a: Factor(factor.edges, to[factor.bins]) for a, (factor, to) in own}
+        return Query(sets, factors, of=self.of, total=self.of == "row")
+
+    def table(self, query: Query) -> Floats:
+        """What the centres say."""
+        codes = [factor.edges[np.unique(factor.bins, return_index=True)[1]] for factor in self.factors]
+        return Mixture(self.cloud, codes).table(query)
+
+
 def find_triples(
-    tables: Tables, important: Important, cloud: WeightedPoints, bins: Sharpened, told: Setting
+    seen: Binned, within: int | None, affordable: tuple[int, int], told: Setting
 ) -> Asking[tuple[Triples | None, Measurement | None]]:
     """The triples whose tables the centres, over bins, miss most, measured; spends "choosing triples" and "triples".
 
-    First what is to be fitted, None if nothing stood out of the noise: then the centres stay as they are. Then all that was
-    measured: to keep those alone that stand out of their noise would choose among the noise.
+    All triples, or those with the column `within`; `affordable` says how many of them, on how many levels a column. First what is
+    to be fitted, None if nothing stood out of the noise: then the centres stay as they are. Then all that was measured: to keep
+    those alone that stand out of their noise would choose among the noise.
     """
-    merged, n, budget = bins.domain, told.n, told.allowance("triples")
-    count, most = important.affordable(n, len(merged.sizes), budget)
-    blocks = [bins.shares[merged.block(a)] for a in range(len(merged.sizes))]
-    levels = [level_map(p, o, most) for p, o in zip(blocks, merged.ordered, strict=True)]
-    sizes = [int(own.max()) + 1 for own in levels]
-    candidates = varying_triples(sizes, important.target)
-    if not candidates or not count:
+    (count, most), n, steps = affordable, told.n, told.steps
+    if not count:
         return None, None
-    query = Query(candidates, tables.factors([own[m] for own, m in zip(levels, bins.maps, strict=True)]))
-    model, starts = tables.law(cloud, bins.maps).table(query), query.starts
-    expected = np.rint(model * tables.total).astype(np.int64)
+    levels = seen.levels(most)
+    sizes = [int(own.max()) + 1 for own in levels]
+    candidates = varying_triples(sizes, within)
+    if not candidates:
+        return None, None
+    query = seen.query(candidates, levels)
+    model, starts = seen.table(query), query.starts
+    expected = np.rint(model * (n * steps)).astype(np.int64)
     # What chance alone is expected to make of a table, in rows, and what the noise on it will.
-    sd = noise_of(count, budget)
+    sd = noise_of(count, told.allowance("triples"))
     chance = CHANCE * np.add.reduceat(np.sqrt(n * model * (1 - model)), starts[:-1]) + CHANCE * sd * np.diff(starts)
-    offset = np.rint(chance * tables.steps).astype(np.int64)
+    offset = np.rint(chance * steps).astype(np.int64)
     counts = Statistic.sum(query.kernel(), kept=True).map(part)
     scores = Part(query, counts.map(deviations, expected, starts).map(np.subtract, offset), len(candidates))
     moves = Moves(score=2, added=Moves(score=1))
@@ -236,6 +262,10 @@ def find_triples(
             names.append(triple)
             goals.append(goal)
     used = {x: query.factors[x] for x in sorted({x for triple in every for x in triple})}
-    kept = replace(measured[-1], query=Query(every, used), values=np.concatenate([m.values for m in measured]))
+    kept = replace(
+        measured[-1],
+        query=replace(query, sets=every, factors=used),
+        values=np.concatenate([m.values for m in measured]),
+    )
     fitted = Triples(tuple(names), {x: levels[x] for triple in names for x in triple}, tuple(goals))
     return fitted if names else None, kept

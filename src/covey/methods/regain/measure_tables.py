@@ -62,7 +62,7 @@ from covey.core.tables.domain import (
 )
 from covey.engines.rows import then
 from covey.measure.measurement import NOTHING, Measurement
-from covey.measure.query import Every, Factor, Mixture, Query, to_bins
+from covey.measure.query import Every, Factor, Query, to_bins
 from covey.methods.model import Ask, Asking, Part, Setting, Statistic, entries, together
 from covey.privacy.gate import WHOLE, Moves
 
@@ -169,11 +169,6 @@ class Tables:
             return self._pairs.map(merge_pairs, tuple(maps), tuple(sizes))
         kernel = PairTables(tuple(sizes))
         return Statistic.sum(kernel, partial(to_bins, tuple(self.factors(maps).values()))).map(kernel.matrix)
-
-    def law(self, cloud: WeightedPoints, maps: Sequence[Integers]) -> Mixture:
-        """What centres over merged categories say."""
-        factors = self.factors(maps)
-        return Mixture(cloud, [factors[a].edges[np.unique(to, return_index=True)[1]] for a, to in enumerate(maps)])
 
     def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Statistic]:
         """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""

@@ -218,7 +218,8 @@ class TablePlan:
         if self.important.live(self.declared.sizes) and shares["pairs"]:
             extra = AGAIN * shares["pairs"]
             shares |= {"pairs": shares["pairs"] - extra, "important": extra}
-        return shares | triple_shares(shares["pairs"], self.important, n, len(self.attributes), budget)
+        own, q = self.important, len(self.attributes)
+        return shares | triple_shares(shares["pairs"], lambda share: own.affordable(n, q, budget.part(share))[0] > 0)
 
     def parts(self, n: int, budget: Budget, rest: Fraction) -> Mapping[str, Fraction]:
         """As `shares`, with one-way tables and pairs as they are if a look finds pairs worth it: for predictions."""

@@ -264,21 +264,24 @@ def focus_words(focus: Mapping[str, float], sizes: Sequence[int]) -> str:
     )
 
 
-def expected_triples(plan: TablePlan, n: int, budget: Budget) -> dict[str, float]:
-    """How many triples would be chosen, among how many, on how many levels, and the noise on a cell as a share."""
-    own, q = plan.shares(n, budget, 1 - CERTIFICATE_SHARE).get("triples"), len(plan.attributes)
-    found: dict[str, float] = {"count": 0, "candidates": plan.important.candidates(q), "levels": 0, "noise": 0.0}
-    if own is None:
+def expected_triples(important: Important, q: int, n: int, measuring: Budget | None) -> dict[str, float]:
+    """How many triples would be chosen, among how many of q columns, on how many levels, and the noise on a cell as a share.
+
+    `measuring` is what their tables may spend, where the plan gives them anything.
+    """
+    found: dict[str, float] = {"count": 0, "candidates": important.candidates(q), "levels": 0, "noise": 0.0}
+    if measuring is None:
         return found
-    measuring = budget.part(own)
-    count, levels = plan.important.affordable(n, q, measuring)
+    count, levels = important.affordable(n, q, measuring)
     return found | {"count": count, "levels": levels, "noise": noise_of(count, measuring) / n}
 
 
-def triple_words(found: Mapping[str, float]) -> str:
+def triple_words(found: Mapping[str, float], counted: str = "rows") -> str:
     """The same in one line."""
+    if not found["candidates"]:
+        return "triples: none, because there are no three columns to choose from"
     if not found["count"]:
-        return "triples: none, because noise would hide them or too few rows are there for so many columns"
+        return f"triples: none, because noise would hide them or too few {counted} are there for so many columns"
     among = f"the {found['count']} strongest of {found['candidates']:,} triples are chosen with noise and measured"
     return (
         f"triples: {among}, on {found['levels']} levels a column at most; noise on a share about {found['noise']:.2g}"

@@ -43,6 +43,7 @@ from covey.methods.model import Asking, Fitted, Setting, paid_by
 from covey.methods.regain.important import (
     NOTHING,
     ROWS_A_COLUMN,
+    Binned,
     Important,
     averaged,
     find_triples,
@@ -260,7 +261,10 @@ class RegainTables:
             found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
         three = chosen = None
         if told.has("triples"):
-            three, chosen = yield from find_triples(tables, self.important, found, sharp, told)
+            bins, laws = tables.factors(sharp.maps), np.split(sharp.shares, sharp.domain.starts[1:-1])
+            looked_at = Binned(tuple(bins.values()), laws, sharp.domain.ordered, found)
+            affordable = self.important.affordable(n, len(maps), told.allowance("triples"))
+            three, chosen = yield from find_triples(looked_at, self.important.target, affordable, told)
         if three is not None:
             goal = replace(goal, triples=three)
             found = fit_category_centres(goal, CENTRES, steps // 2, generator, lambda t: tick(0.7 + 0.3 * t), found)
