@@ -371,7 +371,9 @@ def rank_scores(shares: Floats, domain: Domain, specials: Integers) -> RankScore
 
 def rank_matrix(pairs: Integers, scores: RankScores) -> Integers:
     """Σ u_a·u_b over the records, for all attributes that have scores, from their exact pair tables."""
-    return np.asarray(scores.whole.T @ pairs @ scores.whole)
+    whole = scores.whole.sum(axis=1)  # each category has the score of its own attribute
+    sums = scores.domain.sum_blocks(whole[:, None] * pairs * whole)
+    return np.asarray(sums[np.ix_(scores.attributes, scores.attributes)])
 
 
 def flips(p: int) -> int:
