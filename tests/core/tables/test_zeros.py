@@ -183,9 +183,8 @@ def test_no_draw_breaks_a_rule_and_what_was_drawn_anew_is_counted():
 
 def test_a_fit_is_told_what_is_known_to_be_zero():
     target, weight = np.ones((9, 6)), np.ones((9, 6))
-    maps = [[np.arange(2), np.array([0, 0, 1, 1])], [np.arange(4), np.arange(2)]]
-    blocks = [slice(0, 2), slice(2, 4)], [slice(0, 4), slice(4, 6)]
-    across(MEN_GIVE_NO_BIRTH, THE_OLD_TOO).merged(maps).told(target, weight, blocks)
+    maps, bins = [np.arange(2), np.array([0, 0, 1, 1]), np.arange(4), np.arange(2)], Domain((2, 2, 4, 2), (False,) * 4)
+    across(MEN_GIVE_NO_BIRTH, THE_OLD_TOO).gathered(maps, bins).told(target, weight)
     assert np.argwhere(target == 0).tolist() == [[1, 2], [3, 1], [3, 2]]
     assert (weight[target == 0] > 1).all()
     assert (weight[target == 1] == 1).all()

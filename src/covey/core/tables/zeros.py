@@ -11,10 +11,11 @@ person alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,12 +83,12 @@ class Zeros:
     def __bool__(self) -> bool:
         return bool(self.boxes)
 
-    def gathered(self, maps: Sequence[Integers], merged: Domain) -> Zeros:
+    def gathered(self, maps: Sequence[Integers], merged: Domain) -> Self:
         """The same over bins of categories; no bin holds categories that a box tells apart."""
         first = np.concatenate(
             [np.unique(m, return_index=True)[1] + s for m, s in zip(maps, self.domain.starts, strict=False)]
         )
-        return Zeros(merged, tuple((names, mask[first]) for names, mask in self.boxes))
+        return replace(self, domain=merged, boxes=tuple((names, mask[first]) for names, mask in self.boxes))
 
     @cached_property
     def pairs(self) -> Mask:
@@ -163,100 +164,67 @@ SURE = 100.0  # times the precision of a noisy entry: what is known to be zero c
 
 
 @dataclass(frozen=True)
-class Barred:
-    """One box: masks over the cells of attributes of a person, and an attribute of events with a mask over its cells."""
+class Across(Zeros):
+    """Boxes over attributes of persons, the `first` ones of the domain, and each over one attribute of their events."""
 
-    persons: Mapping[int, Mask]
-    attribute: int
-    events: Mask
-
-
-@dataclass(frozen=True)
-class Across:
-    """All boxes."""
-
-    boxes: tuple[Barred, ...] = ()
+    first: int = 0
 
     @classmethod
     def of(cls, boxes: Boxes, first: int, codes: Sequence[Integers]) -> Across:
-        """Boxes over the attributes of both tables, of which `first` are of persons; a cell is given by one of its codes."""
-        found = []
-        for box in boxes.boxes:
-            masks = {j: held_in(codes[j], side) for j, side in box.items()}
-            [attribute] = [j for j in masks if j >= first]
-            own = {j: mask for j, mask in masks.items() if j < first}
-            found.append(Barred(own, attribute - first, masks[attribute]))
-        return cls(tuple(found))
-
-    def __bool__(self) -> bool:
-        return bool(self.boxes)
+        """Boxes over the attributes of both tables; a cell is given by one of its codes."""
+        domain = Domain(tuple(map(len, codes)), (False,) * len(codes))
+        return cls(domain, boxes.on(domain, codes).boxes, first)
 
     def meets(self, persons: Array) -> Mask:
         """Which persons lie in the persons' side of which box."""
         found = np.ones((len(persons), len(self.boxes)), dtype=bool)
-        for k, box in enumerate(self.boxes):
-            for j, mask in box.persons.items():
-                found[:, k] &= mask[persons[:, j]]
+        for k, (names, mask) in enumerate(self.boxes):
+            for j in names:
+                found[:, k] &= mask[self.domain.starts[j] + persons[:, j]] if j < self.first else True
         return found
 
     def breaking(self, meets: Mask, events: Integers) -> Iterator[tuple[int, Integers, Mask]]:
         """Events of persons with these sides that are barred: an attribute, which rows, and all that is barred for them."""
-        for attribute in sorted({box.attribute for box in self.boxes}):
-            own = [k for k, box in enumerate(self.boxes) if box.attribute == attribute]
+        for a in sorted({max(names) for names, _ in self.boxes}):
+            own = [k for k, (names, _) in enumerate(self.boxes) if a in names]
+            sides = np.array([self.boxes[k][1][self.domain.block(a)] for k in own])
             kinds, kind = np.unique(meets[:, own], axis=0, return_inverse=True)
             for i, pattern in enumerate(kinds):
-                if not pattern.any():
-                    continue
-                barred = np.any([self.boxes[k].events for k, on in zip(own, pattern, strict=True) if on], axis=0)
-                rows = np.flatnonzero((kind.ravel() == i) & barred[events[:, attribute]])
+                barred = sides[pattern].any(axis=0)
+                rows = np.flatnonzero((kind.ravel() == i) & barred[events[:, a - self.first]])
                 if len(rows):
-                    yield attribute, rows, barred
+                    yield a - self.first, rows, barred
 
     @property
     def impossible(self) -> bool:
         """Whether some kind of person can have no event at all, because everything is barred for them."""
-        named = sorted({j for box in self.boxes for j in box.persons})
+        block = self.domain.block
+        named = sorted({j for names, _ in self.boxes for j in names if j < self.first})
         kinds = []
         for j in named:
-            masks = np.array([box.persons[j] for box in self.boxes if j in box.persons])
+            masks = np.array([mask[block(j)] for names, mask in self.boxes if j in names])
             kinds.append(np.unique(masks, axis=1, return_index=True)[1])
         if np.prod([len(own) for own in kinds], dtype=np.float64) > MOST_KINDS:
             return True
         for cells in product(*kinds):
-            at = dict(zip(named, cells, strict=True))
-            met = [box for box in self.boxes if all(mask[at[j]] for j, mask in box.persons.items())]
-            for attribute in {box.attribute for box in met}:
-                if np.all(np.any([box.events for box in met if box.attribute == attribute], axis=0)):
+            at = {j: self.domain.starts[j] + cell for j, cell in zip(named, cells, strict=True)}
+            met = [box for box in self.boxes if all(box[1][at[j]] for j in box[0] if j < self.first)]
+            for a in {max(names) for names, _ in met}:
+                if np.any([mask[block(a)] for names, mask in met if a in names], axis=0).all():
                     return True
         return False
 
-    def merged(self, maps: Sequence[Sequence[Integers]]) -> Across:
-        """The same over bins of cells; no bin holds cells that a box tells apart."""
-
-        def binned(mask: Mask, to: Integers) -> Mask:
-            return mask[np.unique(to, return_index=True)[1]]
-
-        return Across(
-            tuple(
-                Barred(
-                    {j: binned(mask, maps[0][j]) for j, mask in box.persons.items()},
-                    box.attribute,
-                    binned(box.events, maps[1][box.attribute]),
-                )
-                for box in self.boxes
-            )
-        )
-
-    def told(self, target: Floats, weight: Floats, blocks: tuple[Sequence[slice], Sequence[slice]]) -> None:
+    def told(self, target: Floats, weight: Floats) -> None:
         """Write what is known to be zero of the table of persons and events into what a fit aims at, in place."""
-        for box in self.boxes:
-            if len(box.persons) != 1:
+        start = self.domain.starts[self.first]
+        for names, mask in self.boxes:
+            if len(names) != 2:
                 continue  # of two attributes of a person and one of an event there is no table
-            [(j, mask)] = box.persons.items()
-            rows, columns = blocks[0][j], blocks[1][box.attribute]
-            known = np.outer(mask, box.events)
+            rows, own = map(self.domain.block, sorted(names))
+            columns = slice(own.start - start, own.stop - start)
+            known = np.outer(mask[rows], mask[own])
             target[rows, columns][known] = 0.0
             weight[rows, columns][known] *= SURE
 
 
-NOTHING_BARRED = Across()
+NOTHING_BARRED = Across(Domain((), ()))

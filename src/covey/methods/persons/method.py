@@ -97,9 +97,7 @@ class RegainPersons:
             if place is not None:
                 leave_places(goal, place)
             if barred and "across" in goal.target:
-                blocks = [[d.block(a) for a in range(len(d.sizes))] for d in (split.persons, split.events)]
-                merged = barred.merged([list(seen.maps[:first]), list(seen.maps[first:])])
-                merged.told(goal.target["across"], goal.weight["across"], (blocks[0], blocks[1]))
+                barred.gathered(seen.maps, seen.bins).told(goal.target["across"], goal.weight["across"])
             zeros, generator = self._zeros(seen, split), public("fit")
             models = fit_events(goal, generator, told.tick, zeros)
             if told.has("triples"):
