@@ -20,7 +20,7 @@ from covey.core.arrays import Array, Floats, Integers
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import Counts
 from covey.core.tables.domain import TABLE_ROWS
-from covey.core.tables.events import Histories, averaged_codes, averaged_table, person_codes
+from covey.core.tables.events import Histories, averaged_codes, averaged_table
 
 Columns = tuple[int, ...]
 View = Literal["cells", "centred", "product"]
@@ -178,7 +178,7 @@ class PersonTables:
                 found.append(person_codes(np.ravel_multi_index([bins[a] for a in own], sizes), prod(sizes)))
                 continue
             if len(own) == 1:
-                found.append(averaged_codes(batch, bins[own[0]], factors[own[0]].size))
+                found.append(averaged_codes(bins[own[0]], batch.single, factors[own[0]].size))
                 continue
             x, y = own
             table = averaged_table(batch, self.of, (bins[x], bins[y]), (factors[x].size, factors[y].size))

@@ -138,13 +138,13 @@ class Kept:
     """What swaps between rows have to keep besides pair tables.
 
     `scores` gives every category of an ordered attribute a number, whose covariances are kept; `zeros` are combinations that no
-    row may have; with `shares`, rows are exchanged inside one centre only; tables of `triples` are kept like those of
+    row may have; with `inside`, rows are exchanged inside one centre only; tables of `triples` are kept like those of
     pairs; so many exchanges are proposed for each row.
     """
 
     scores: Floats | None = None
     zeros: Zeros | None = None
-    shares: Shares | None = None
+    inside: bool = False
     triples: Triples | None = None
     proposals: int = PROPOSALS
 
@@ -156,9 +156,7 @@ def sample_categories(
 
     A row of a centre never gets a category that the centre excludes, so that centres without structural zeros give rows without.
     """
-    rows = _categories_by_centre(cloud, domain, share_out(cloud.weights, m, public), public)
-    if _worth_refining(m, domain):
-        rows = refine_categories(rows, cloud, domain, public, kept or Kept())
+    rows, _ = sample_by_centre(cloud, domain, m, public, kept or Kept())
     return rows[public.permutation(m)]
 
 
@@ -169,7 +167,7 @@ def sample_mixed(
 
     A number is rounded up or down so that the sum over a centre's rows stays; categories move inside centres only.
     """
-    rows, centre = sample_by_centre(cloud, domain, m, public)
+    rows, centre = sample_by_centre(cloud, domain, m, public, Kept(inside=True))
     values = numbers[centre]
     whole = np.floor(values)
     running = np.vstack([np.zeros(values.shape[1]), np.cumsum(values - whole, axis=0)])
@@ -179,18 +177,10 @@ def sample_mixed(
 
 
 def sample_by_centre(
-    cloud: WeightedPoints, domain: Domain, m: int, public: np.random.Generator, proposals: int = PROPOSALS
+    cloud: WeightedPoints, domain: Domain, m: int, public: np.random.Generator, kept: Kept
 ) -> tuple[Array, Integers]:
-    """m rows of category codes and their centres, rows of a centre together; what is exchanged stays inside its centre."""
+    """m rows of category codes and their centres, those of a centre together before rows are exchanged."""
     shares = share_out(cloud.weights, m, public)
-    rows = _categories_by_centre(cloud, domain, shares, public)
-    if _worth_refining(m, domain):
-        rows = refine_categories(rows, cloud, domain, public, Kept(shares=shares, proposals=proposals))
-    return rows, shares.order[shares.centre]
-
-
-def _categories_by_centre(cloud: WeightedPoints, domain: Domain, shares: Shares, public: np.random.Generator) -> Array:
-    """Rows of category codes, those of a centre together."""
     y = cloud.points[shares.order]
     ends = np.cumsum(shares.size)
     rows = np.empty((int(ends[-1]), len(domain.sizes)), dtype=np.min_scalar_type(max(domain.sizes)), order="F")
@@ -200,11 +190,9 @@ def _categories_by_centre(cloud: WeightedPoints, domain: Domain, shares: Shares,
         column[:] = np.repeat(np.tile(np.arange(c, dtype=rows.dtype), len(y)), counts.ravel())
         for start, stop in zip(ends - shares.size, ends, strict=True):
             public.shuffle(column[start:stop])
-    return rows
-
-
-def _worth_refining(m: int, domain: Domain) -> bool:
-    return 2 <= m <= REFINE_ROWS and domain.total <= REFINE_CATEGORIES and sum(c > 1 for c in domain.sizes) > 1
+    if 2 <= m <= REFINE_ROWS and domain.total <= REFINE_CATEGORIES and sum(c > 1 for c in domain.sizes) > 1:
+        rows = refine_categories(rows, cloud, domain, public, shares if kept.inside else None, kept)
+    return rows, shares.order[shares.centre]
 
 
 def round_table(expected: Floats, totals: Integers, public: np.random.Generator) -> Integers:
@@ -232,7 +220,7 @@ def round_table(expected: Floats, totals: Integers, public: np.random.Generator)
 
 
 def refine_categories(
-    rows: Array, cloud: WeightedPoints, domain: Domain, public: np.random.Generator, kept: Kept
+    rows: Array, cloud: WeightedPoints, domain: Domain, public: np.random.Generator, shares: Shares | None, kept: Kept
 ) -> Array:
     """Exchange one attribute between two rows wherever Σ E²/(M + ½) falls, M the centres' own pair tables.
 
@@ -243,8 +231,7 @@ def refine_categories(
     of many categories are light, and pairs of them alone wash a strong correlation out. So do the tables of chosen triples. No
     exchange makes a structural zero.
     """
-    shares, zeros = kept.shares, kept.zeros
-    m, q = rows.shape
+    zeros, (m, q) = kept.zeros, rows.shape
     s, size = domain.starts[:-1], domain.total
     target = domain.off_blocks(cloud.second_moment * m)
     counts = pair_matrix(rows, domain.sizes)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
-from covey.core.draw.balanced import sample_by_centre
+from covey.core.arrays import Array, Floats, Integers, counted
+from covey.core.draw.balanced import Kept, sample_by_centre
 from covey.core.fit.events import EventModel
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.domain import Domain
-from covey.core.tables.events import Histories, Timing, count_bins, places_within, position_starts
+from covey.core.tables.events import Histories, Timing, count_bins, position_starts
 from covey.core.tables.zeros import NOTHING_BARRED, Across
 
 NOT_TIMED = Timing()  # no attribute says when an event was
@@ -56,7 +56,7 @@ class SequenceLaw:
     ) -> Histories:
         """n persons of one model; with `some` at least one of them has an event, for a table needs a row."""
         cloud = WeightedPoints(np.full(len(own.persons), 1 / len(own.persons)), own.persons)
-        drawn, centre = sample_by_centre(cloud, self.persons, n, public, EXCHANGES)
+        drawn, centre = sample_by_centre(cloud, self.persons, n, public, Kept(inside=True, proposals=EXCHANGES))
         many = self._how_many(drawn[:, -1].astype(np.int64), public)
         if some and not many.any():
             many[public.integers(n)] = 1
@@ -160,7 +160,7 @@ def _pick(laws: Floats, which: Array, public: np.random.Generator) -> Integers:
         return np.zeros(0, dtype=np.int64)
     order = np.lexsort((public.random(len(which)), which))
     own = which[order].astype(np.int64)
-    u = (places_within(own) + public.random(len(own))) / np.bincount(own)[own]
+    u = (counted(np.bincount(own)) + public.random(len(own))) / np.bincount(own)[own]
     size = laws.shape[1]
     below = np.cumsum(laws, axis=1)
     below = below / below[:, -1:]

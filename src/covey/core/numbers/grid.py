@@ -245,7 +245,9 @@ def make_cells(measure: Measure, cuts: Sequence[int] = ()) -> Cells:
     grid = measure.grid
     fixed = np.unique(np.concatenate([grid.single, grid.single + 1, np.asarray(cuts, dtype=np.int64), [0, grid.size]]))
     fixed = fixed[(fixed >= 0) & (fixed <= grid.size)]
-    edges = np.unique(np.concatenate([fixed, _pieces(measure), measure.stop]))
+    # Ranges of the measure, heavy ones cut into even pieces of at most a cell's mass.
+    pieces = even_pieces(measure.start, measure.stop - measure.start, measure.share * CELLS)
+    edges = np.unique(np.concatenate([fixed, pieces, measure.stop]))
     mass, width = measure.mass(edges), np.diff(edges)
     ends = np.isin(edges, fixed)
     alone = (width == 1) & (mass > HEAVY)
@@ -258,15 +260,9 @@ def make_cells(measure: Measure, cuts: Sequence[int] = ()) -> Cells:
     return Cells(measure, edges[[*first, len(mass)]], np.add.reduceat(mass, first))
 
 
-def _pieces(measure: Measure) -> Integers:
-    """Starts of the measure's ranges, heavy ones cut into even pieces of at most a cell's mass."""
-    width = measure.stop - measure.start
-    count = np.minimum(np.ceil(measure.share * CELLS).astype(np.int64), width)
-    return even_pieces(measure.start, width, np.maximum(count, 1))
-
-
-def even_pieces(start: Integers, width: Integers, count: Integers) -> Integers:
-    """Starts of so many even pieces of each range."""
+def even_pieces(start: Integers, width: Integers, least: Floats) -> Integers:
+    """Starts of even pieces of each range: at least so many, where it has as many codes."""
+    count = np.clip(np.ceil(least).astype(np.int64), 1, width)
     return np.asarray(np.repeat(start, count) + counted(count) * np.repeat(width // count, count))
 
 
@@ -328,9 +324,7 @@ def released_below(cells: Cells, share: Floats, codes: Integers) -> Floats:
 def comparison_edges(cells: Cells) -> Integers:
     """Public ranges at which records are counted: those of cells and measure, the heavy ones cut into even pieces."""
     edges = np.unique(np.concatenate([cells.edges, cells.measure.start, cells.measure.stop]))
-    width, mass = np.diff(edges), cells.measure.mass(edges)
-    count = np.clip(np.ceil(mass * FINE).astype(np.int64), 1, width)
-    return np.append(even_pieces(edges[:-1], width, count), edges[-1])
+    return np.append(even_pieces(edges[:-1], np.diff(edges), cells.measure.mass(edges) * FINE), edges[-1])
 
 
 def kolmogorov_bound(counts: Integers, edges: Integers, released: Floats, whole: int | None = None) -> float:

@@ -18,7 +18,7 @@ their sum stands FAR deviations above 0, or, within reach of the body, above NEA
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
 
@@ -158,29 +158,19 @@ class Nodes:
 
 def tree_measure(tree: Tree, laplace: bool, public: np.random.Generator) -> Measure:
     """The measure that a tree's counts suggest. `laplace` says whether the noise has Laplace's tails."""
-    if drowned(tree):
-        return even_measure(tree.grid)
+    if tree.sd * np.sqrt(min(BRANCHING, tree.grid.size)) > tree.n:
+        return even_measure(tree.grid)  # noise on a level exceeds the table: its counts say nothing
     nodes = upward(tree)
     strict = _downward(tree, *empty_ends(tree, nodes, FAR[laplace], -1), public, draws=0)
     reach = strict.quantile(0.95) - strict.quantile(0.05)
     return _downward(tree, *empty_ends(tree, nodes, FAR[laplace], reach), public, draws=DRAWS)
 
 
-def drowned(tree: Tree) -> bool:
-    """Whether the noise on a level exceeds the table, so that its counts say nothing. Public: the noise's scale is."""
-    return bool(tree.sd * np.sqrt(min(BRANCHING, tree.grid.size)) > tree.n)
-
-
 def even_measure(grid: NumberGrid) -> Measure:
     """What is said of a number of which nothing is known: special codes as likely as a top cell each, values even."""
     start = np.arange(grid.specials + 1)
-    share = 1 / (grid.specials + BRANCHING)
-    return Measure(
-        grid,
-        start,
-        np.append(start[1:], grid.size),
-        np.append(np.full(grid.specials, share), 1 - share * grid.specials),
-    )
+    share = np.full(grid.specials, 1 / (grid.specials + BRANCHING))
+    return Measure(grid, start, np.append(start[1:], grid.size), np.append(share, 1 - share.sum()))
 
 
 def upward(tree: Tree) -> Nodes:
@@ -217,11 +207,9 @@ def empty_ends(tree: Tree, nodes: Nodes, far: float, reach: int) -> tuple[Nodes,
     count, variance = nodes.count.copy(), nodes.variance.copy()
     single = _single(tree, nodes)
     gone = single & (nodes.start < tree.grid.specials) & (count <= NONE * np.sqrt(variance))
-    top = (
-        next((int(c) for c in nodes.children[0] if nodes.start[c] == tree.grid.specials), 0)
-        if tree.grid.specials
-        else 0
-    )
+    top = 0
+    if tree.grid.specials:
+        top = next((int(c) for c in nodes.children[0] if nodes.start[c] == tree.grid.specials), 0)
     for turn in (1, -1):
         node = top
         while len(nodes.children[node]):
@@ -239,7 +227,7 @@ def empty_ends(tree: Tree, nodes: Nodes, far: float, reach: int) -> tuple[Nodes,
             gone[line[:k]] = True
             count[node] += count[line[:k]].sum()
             variance[node] += variance[line[:k]].sum()
-    return Nodes(nodes.start, nodes.stop, count, variance, nodes.depth, nodes.children), gone
+    return replace(nodes, count=count, variance=variance), gone
 
 
 def _single(tree: Tree, nodes: Nodes) -> Array:

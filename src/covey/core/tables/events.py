@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from covey.core.arrays import Array, Integers
+from covey.core.arrays import Array, Integers, counted
 
 WEIGHT_BITS = 20  # of a person's weight: fine against a row, and sums of two million persons stay exact
 WEIGHT_STEPS = 1 << WEIGHT_BITS  # what one person weighs, whether alone (`engines.persons`) or with a table of events
@@ -52,16 +52,10 @@ def timed(owner: Integers, times: Integers, most: int) -> tuple[Integers, Intege
 
     Both follow from the events of the same person alone.
     """
-    places = places_within(owner)
+    places = counted(np.bincount(owner))
     position = np.searchsorted(position_starts(most), places, side="right") - 1
     since = np.diff(times, prepend=times[:1])
     return position, np.where(places > 0, since + 1, 0)
-
-
-def places_within(owner: Integers) -> Integers:
-    """For each of some sorted numbers, how many equal ones stand before it."""
-    counts = np.bincount(owner)
-    return np.asarray(np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner])
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,7 @@ class Histories:
     @classmethod
     def capped(cls, persons: Array, events: Array, owner: Integers, most: int) -> Histories:
         """The first `most` events of every person are kept; what is cut of a person depends on that person alone."""
-        keep = places_within(owner) < most
+        keep = counted(np.bincount(owner)) < most
         return cls(persons, events[keep], owner[keep], most)
 
     def some(self, first: int, count: int) -> Histories:
@@ -92,7 +86,7 @@ class Histories:
         """m of these persons, drawn with replacement, each with all their events."""
         chosen = np.sort(generator.integers(0, self.n, m))
         owner = np.repeat(np.arange(m), self.counts[chosen])
-        rows = (np.cumsum(self.counts) - self.counts)[chosen][owner] + places_within(owner)
+        rows = (np.cumsum(self.counts) - self.counts)[chosen][owner] + counted(self.counts[chosen])
         return Histories(self.persons[chosen], self.events[rows], owner, self.most)
 
     @property
@@ -108,7 +102,7 @@ class Histories:
     @property
     def places(self) -> Integers:
         """The place of each event among those of its person, from 0."""
-        return places_within(self.owner)
+        return counted(self.counts)
 
     @cached_property
     def single(self) -> Integers:
@@ -133,9 +127,9 @@ def person_codes(codes: Integers, size: int) -> Integers:
     return np.bincount(codes, minlength=size).astype(np.int64) * WEIGHT_STEPS
 
 
-def averaged_codes(linked: Histories, codes: Integers, size: int) -> Integers:
-    """Events by a code of theirs, averaged by person, in steps."""
-    return _weighed(codes, linked.single, size)
+def averaged_codes(codes: Integers, weights: Integers, size: int) -> Integers:
+    """Events by a code of theirs, averaged by person, in steps: sums of whole weights below 2^53, so exact in float64."""
+    return np.rint(np.bincount(codes, weights, minlength=size)).astype(np.int64)
 
 
 def averaged_table(linked: Histories, kind: str, codes: tuple[Array, Array], shape: tuple[int, int]) -> Integers:
@@ -174,9 +168,5 @@ def _held(linked: Histories, codes: Array, size: int) -> Array:
 
 
 def _cross(x: Array, y: Array, shape: tuple[int, int], weights: Integers) -> Integers:
-    return _weighed(x.astype(np.int64) * shape[1] + y.astype(np.int64), weights, shape[0] * shape[1]).reshape(shape)
-
-
-def _weighed(places: Array, weights: Integers, size: int) -> Integers:
-    """Sums of whole weights by place: below 2^53, so exact in float64."""
-    return np.rint(np.bincount(places, weights, minlength=size)).astype(np.int64)
+    places = x.astype(np.int64) * shape[1] + y.astype(np.int64)
+    return averaged_codes(places, weights, shape[0] * shape[1]).reshape(shape)
