@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import ceil, exp, floor, log, log10, sqrt
 from typing import Any
 
@@ -179,7 +180,7 @@ def certify(  # distances, what they are of, and who opens them
     # In steps of 1/(1024n) each number moves by 1024, by one more through rounding, and by up to one for floating point at
     # each of the two tables (docs/proofs/certificate.md).
     sealed = [farthest] if yardstick is None else [farthest, yardstick]
-    value = Exact.of(_together, *sealed).map(_in_steps, n)
+    value = Exact.of(partial(_in_steps, n), *sealed)
     found = _measure(gate, value, len(sealed))
     # A noisy n may be off too: its quantile takes a fourth of what the noise may miss (docs/proofs/neighbours.md).
     miss = NOISE_MISS if not size_sd else NOISE_MISS * 3 / 4
@@ -187,23 +188,16 @@ def certify(  # distances, what they are of, and who opens them
     step = 1 / (n * GRID)
     estimates = [min(1.0, max(0.0, float(noisy) * step)) for noisy in found.values]
     bounds = [min(1.0, max(float(noisy) + margin, margin) * step) for noisy in found.values]
-    misplaced = None
-    if yardstick is not None:
-        misplaced = OutOfPlace(bounds[1], estimates[1])
     return Certificate(
         bound=dict.fromkeys(degrees, bounds[0]),
         estimate=dict.fromkeys(degrees, estimates[0]),
         charge=found.charge,
         categorical=categorical,
-        misplaced=misplaced,
+        misplaced=None if yardstick is None else OutOfPlace(bounds[1], estimates[1]),
     )
 
 
-def _together(*distances: float) -> tuple[float, ...]:
-    return distances
-
-
-def _in_steps(distances: Sequence[float], n: int) -> Integers:
+def _in_steps(n: int, *distances: float) -> Integers:
     """Distances as multiples of 1/(1024n)."""
     return np.array([round(distance * n * GRID) for distance in distances], dtype=np.int64)
 
@@ -241,16 +235,14 @@ def would_move(bound: float, table: str, counted: str) -> str:
 
 
 def of_hundred(share: float) -> str:
-    """A percentage to two digits, rounded up: a bound must not shrink in print."""
-    rows = 100 * share
-    digits = max(0, 1 - floor(log10(rows))) if rows > 0 else 1
-    return f"{ceil(rows * 10**digits - 1e-9) / 10**digits:.{digits}f}"
+    """A percentage to two digits, rounded up."""
+    return _show(100 * share, 1e-9)
 
 
-def _show(value: float) -> str:
-    """Two digits, rounded up: a bound must not shrink in print."""
-    digits = max(0, 1 - int(np.floor(np.log10(value))))
-    return f"{ceil(value * 10**digits) / 10**digits:.{digits}f}"
+def _show(value: float, slack: float = 0.0) -> str:
+    """Two digits, rounded up: a bound must not shrink in print, but for what a multiplication may have added."""
+    digits = max(0, 1 - floor(log10(value))) if value > 0 else 1
+    return f"{ceil(value * 10**digits - slack) / 10**digits:.{digits}f}"
 
 
 def _and(words: list[str]) -> str:

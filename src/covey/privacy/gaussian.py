@@ -38,14 +38,16 @@ def delta_above(rho: Fraction, epsilon: Fraction) -> Fraction:
 def rho_within(epsilon: Fraction, delta: Fraction) -> Fraction:
     """The largest ρ = μ²/2, cut to 40 binary digits, for which μ-GDP proves (ε, δ)-DP.
 
-    A root of log δ as a function of log μ is found by regula falsi; the cut ρ is then checked with the bound, and lowered by
-    its last digit until it passes.
+    A root of log δ as a function of log μ is found in floating point; the cut ρ is then checked with the bound, and moved by
+    its last digit until it is the last that passes.
     """
     log_mu = _root(epsilon, delta)
     guess = Fraction(exp(2 * log_mu)) / 2
     shift = SIGNIFICANT - (guess.numerator.bit_length() - guess.denominator.bit_length())
     unit = Fraction(1, 1 << shift) if shift >= 0 else Fraction(1 << -shift)
     rho = guess // unit * unit
+    while delta_above(rho + unit, epsilon) <= delta:
+        rho += unit
     while delta_above(rho, epsilon) > delta:
         rho -= unit
     return rho
@@ -108,7 +110,9 @@ def mu_above(rho: Fraction, digits: int = 4) -> Decimal:
 
 
 def _root(epsilon: Fraction, delta: Fraction) -> float:
-    """log μ with δ(ε) = δ, in floating point, by regula falsi with halving (the Illinois rule)."""
+    """log μ with δ(ε) = δ, in floating point."""
+    from scipy.optimize import brentq  # a ledger of charges that add up does not wait for it
+
     target = _log(delta)
 
     def excess(log_mu: float) -> float:
@@ -118,26 +122,11 @@ def _root(epsilon: Fraction, delta: Fraction) -> float:
     z, e = sqrt(max(2 * -target, 0.0)), float(epsilon)
     left = right = log(max(2 * e / (z + sqrt(z * z + 2 * e)), 2 * float(delta), 1e-150))
     step = 0.1
-    f_left = f_right = excess(left)
-    while f_left > 0:
-        right, f_right, left, step = left, f_left, left - step, 2 * step
-        f_left = excess(left)
-    while f_right <= 0:
-        left, f_left, right, step = right, f_right, right + step, 2 * step
-        f_right = excess(right)
-    side = 0
-    for _ in range(100):
-        middle = (left * f_right - right * f_left) / (f_right - f_left)
-        if right - left < 1e-14 * (1 + abs(left)) or not left < middle < right:
-            break
-        f = excess(middle)
-        if abs(f) < 1e-13:
-            return middle
-        if f <= 0:
-            left, f_left, f_right, side = middle, f, f_right / (2 if side < 0 else 1), -1
-        else:
-            right, f_right, f_left, side = middle, f, f_left / (2 if side > 0 else 1), 1
-    return left
+    while excess(left) > 0:
+        left, step = left - step, 2 * step
+    while excess(right) <= 0:
+        right, step = right + step, 2 * step
+    return float(brentq(excess, left, right, xtol=1e-15, rtol=1e-14))
 
 
 def _delta(rho: Decimal, epsilon: Decimal) -> Decimal:

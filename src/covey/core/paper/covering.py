@@ -1,6 +1,6 @@
 """The lattice covering of Proposition 3.7, the points of (α/√t)Zᵗ in the unit ball, and partitions of the rows.
 
-Cells are never listed. The number of points, the number of a point and the point of a number all come from
+No release lists cells. The number of points and the number of a point come from
 one small table, N(i, c) = how many points of Zⁱ have squared length at most c; and the nearest point to a
 record is the rounded one, or, where that leaves the ball, the answer of a small knapsack. So the cost of an
 assignment does not grow with the number of cells.
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from math import isqrt
 
 import numpy as np
@@ -99,26 +100,11 @@ class LatticeCovering:
             left = left - z[:, i] ** 2
         return rank
 
-    def lattice_points(self, numbers: Integers) -> Integers:
-        """The lattice points with these numbers; the inverse of `number`."""
-        rank = np.array(numbers, dtype=np.int64)
-        left = np.full(len(rank), self.budget)
-        z = np.empty((len(rank), self.t), dtype=np.int64)
-        for i in range(self.t):
-            below = self._below[self.t - 1 - i]
-            # Coordinates out of reach have no points: before the first possible one all counts are 0, and
-            # after the last one they exceed every rank, so the last count not above the rank is the one.
-            column = np.sum(below[left] <= rank[:, None], axis=1) - 1
-            rank -= below[left, column]
-            z[:, i] = column - self.reach
-            left = left - z[:, i] ** 2
-        return z
-
     def points(self) -> Floats:
-        """All points ν₁, …, ν_s of the covering, in Rᵗ."""
-        if self.t == 0:
-            return np.zeros((1, 0))
-        return np.asarray(self.lattice_points(np.arange(self.size)) * self.step, dtype=np.float64)
+        """All points ν₁, …, ν_s of the covering, in Rᵗ, in the order of their numbers: for looking at a small one."""
+        listed = list(product(range(-self.reach, self.reach + 1), repeat=self.t))
+        z = np.array(listed, dtype=np.float64).reshape(len(listed), self.t)
+        return np.asarray(z[(z * z).sum(axis=1) <= self.budget] * (self.step if self.t else 1.0))
 
     def assign(self, x: Floats) -> Integers:
         """The number of the cell that each row of x (points of the unit ball of Rᵗ) belongs to.

@@ -10,6 +10,7 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag, helmert
 
 from covey.core.arrays import Array, Floats, Integers
 from covey.core.tables.counts import Counts
@@ -84,14 +85,7 @@ class Domain:
 
     def simplex_basis(self) -> Floats:
         """Orthonormal basis of the centred coding, D × Σ(c − 1): Helmert's columns for each block."""
-        out = np.zeros((self.total, int(np.sum(self.counts - 1))))
-        column = 0
-        for start, c in zip(self.starts[:-1], self.sizes, strict=True):
-            for j in range(1, c):
-                out[start : start + j, column] = 1 / np.sqrt(j * (j + 1))
-                out[start + j, column] = -j / np.sqrt(j * (j + 1))
-                column += 1
-        return out
+        return np.asarray(block_diag(*(helmert(c).T for c in self.sizes)))
 
 
 # Rare and neighbouring categories are merged before pairs are measured, and taken apart again afterwards. Decisions rest on
