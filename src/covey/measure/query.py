@@ -20,7 +20,7 @@ from covey.core.arrays import Array, Floats, Integers
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import Counts
 from covey.core.tables.domain import TABLE_ROWS
-from covey.core.tables.events import Histories, averaged_codes, averaged_table
+from covey.core.tables.events import Histories, averaged_codes, averaged_table, person_codes
 
 Columns = tuple[int, ...]
 View = Literal["cells", "centred", "product"]
