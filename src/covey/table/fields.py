@@ -18,21 +18,10 @@ import numpy as np
 
 from covey.core.arrays import Integers
 from covey.errors import ParameterError, whole_number
+from covey.table import document
 from covey.table.derived_fields import Derived
 from covey.table.dialects import USUAL_FORMATS, Spelling
-from covey.table.document import (
-    LIMITS_OF_FIELD,
-    OF_FIELD,
-    OWN_OF_FIELD,
-    PROPERTIES,
-    flag,
-    only,
-    refuse_misplaced,
-    refuse_unknown,
-    section,
-    shown,
-    spelt_like,
-)
+from covey.table.document import shown
 
 FALSE_TRUE = ("false", "true")
 BITS = ("0", "1")
@@ -47,6 +36,14 @@ LEVELS = {"icd10": 3, "nace": 2}  # first letters that name the group of a code
 # over characters without width that stand before them.
 GUARDED = (*"=+-@\t\r＝＋－＠", *"\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
 _EPOCH = datetime(1970, 1, 1)
+# Which types of fields have a setting; all have the others.
+_OF_TYPES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("minimum", "maximum", "bins", "special"), ORDERED_TYPES),
+    **dict.fromkeys(("enum", "other", "levels"), ("string",)),
+    **dict.fromkeys(("decimalChar", "groupChar"), ("integer", "number")),
+    "decimals": ("number",),
+    "format": ("date", "datetime", "time"),
+}
 _FLAGS = ("ordered", "learn", "learned", "from_table")
 
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
@@ -146,7 +143,7 @@ class Follows:
         bounds = {} if bounds is None else bounds
         if not isinstance(bounds, Mapping):
             raise ParameterError(f"difference of field {name!r} must be an object with bounds, got {bounds!r}.")
-        refuse_unknown(bounds, ("minimum", "maximum"), f"difference of field {name!r}")
+        document.refuse_unknown(bounds, ("minimum", "maximum"), f"difference of field {name!r}")
         return cls(own[named[0]], bounds.get("minimum"), bounds.get("maximum"), named == ["difference_from"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -198,6 +195,10 @@ class Field:
             raise ParameterError(f"a field needs a name without white space around it, got {self.name!r}.")
         if self.type not in TYPES:
             raise self.wrong(f"has type {self.type!r}", f"Use one of {', '.join(TYPES)}.")
+        spelling: dict[str, Any] = dict(self.spelling.to_field())
+        for word, types in _OF_TYPES.items():
+            if self.type not in types and getattr(self, word, spelling.get(word)) not in (None, ()):
+                raise self.wrong(f"has type {self.type} and {word}", f"It belongs to {' or '.join(types)} fields.")
         for word in ("minimum", "maximum", "default"):
             value = getattr(self, word)
             if value is not None:
@@ -217,9 +218,9 @@ class Field:
         if self.expected is not None:
             self._check_expected(self.expected)
         plain = isinstance(self.levels, int | str) and not isinstance(self.levels, bool) and self.levels not in (0, "")
-        if self.levels is not None and (self.type != "string" or self.ordered or not plain):
-            what = f"has levels {self.levels!r} and type {self.type}"
-            raise self.wrong(what, "Give categories a number of letters, or the name of a field derived from them.")
+        if self.levels is not None and (self.ordered or not plain):
+            way_out = "Give categories without an order a number of letters, or the name of a field derived from them."
+            raise self.wrong(f"has levels {self.levels!r}", way_out)
         if self.confirmed and not self.learn:
             self.require_complete()
             object.__setattr__(self, "warning", None)  # it was heard
@@ -264,15 +265,9 @@ class Field:
         return self.constant is None and self.derived is None
 
     def _check_ordered(self) -> None:
-        if self.enum is not None or self.other is not None:
-            raise self.wrong(f"has type {self.type} and a list of categories", 'Use type "string" for categories.')
         self._check_words("special")
-        self._check_spelling()
-        if self.decimals is not None:
-            if self.type != "number":
-                raise self.wrong(f"has type {self.type} and decimals", 'decimals belong to type "number".')
-            if whole_number(self.decimals, f"decimals of field {self.name!r}", 0) > MOST_DECIMALS:
-                raise self.wrong(f"has {self.decimals} decimals", f"At most {MOST_DECIMALS} are exact.")
+        if self.decimals is not None and whole_number(self.decimals, f"decimals of {self.name!r}", 0) > MOST_DECIMALS:
+            raise self.wrong(f"has {self.decimals} decimals", f"At most {MOST_DECIMALS} are exact.")
         if isinstance(self.bins, Sequence) and not isinstance(self.bins, str):
             edges: tuple[Any, ...] = tuple(self.value(edge, "bins") for edge in self.bins)
             object.__setattr__(self, "bins", edges)
@@ -297,16 +292,7 @@ class Field:
             raise self.wrong(f"has default {shown(self.default)} out of bounds", "Choose one between the bounds.")
 
     def _check_labels(self) -> None:
-        if self.special:
-            raise self.wrong(f"has type {self.type} and special values", "List them among its categories.")
-        if not self.spelling.is_plain:
-            raise self.wrong(f"has type {self.type} and a format", "Formats belong to numbers and dates.")
-        for word in ("minimum", "maximum", "bins", "decimals"):
-            if getattr(self, word) is not None:
-                raise self.wrong(f"has type {self.type} and {word}", "Bounds and bins belong to numbers and dates.")
         if self.type == "boolean":
-            if self.enum is not None or self.other is not None:
-                raise self.wrong("is boolean and lists categories", 'Use type "string" for categories.')
             if len({word.lower() for word in self.flags}) < 2 or not all(map(is_label, self.flags)):
                 raise self.wrong(f"is written {' or '.join(self.flags)}", "Give trueValues and falseValues one word.")
             return
@@ -333,13 +319,6 @@ class Field:
         if len(set(words)) < len(words):
             twice = min(word for word, count in Counter(words).items() if count > 1)
             raise self.wrong(f"lists {twice!r} twice", "List each once.")
-
-    def _check_spelling(self) -> None:
-        if self.spelling.date_format is not None and self.type not in ("date", "datetime", "time"):
-            raise self.wrong(f"has type {self.type} and a date format", "Formats belong to dates and times.")
-        numbers = Spelling(self.spelling.decimal, self.spelling.thousands)
-        if self.type not in ("integer", "number") and not numbers.is_plain:
-            raise self.wrong(f"has type {self.type} and decimalChar or groupChar", "They belong to numbers.")
 
     def require_complete(self) -> None:
         """Refuse a field whose public domain is not declared yet."""
@@ -439,35 +418,34 @@ class Field:
         if not isinstance(data, Mapping):
             raise ParameterError(f"each field must be an object with a name and a type, got {data!r}.")
         name: Any = data.get("name")
-        refuse_misplaced(data, OF_FIELD, f"field {name!r}")
-        own, limits = section(data, "covey", name), section(data, "constraints", name)
-        only(own, OWN_OF_FIELD, f"covey of field {name!r}")
+        document.refuse_misplaced(data, document.OF_FIELD, f"field {name!r}")
+        own, limits = document.section(data, "covey", name), document.section(data, "constraints", name)
+        document.only(own, document.OWN_OF_FIELD, f"covey of field {name!r}")
         # A constraint that is not understood could not be guaranteed in the output.
-        only(limits, LIMITS_OF_FIELD, f"constraints of field {name!r}")
-        for word in spelt_like(data, ("bareNumber",)):
+        document.only(limits, document.LIMITS_OF_FIELD, f"constraints of field {name!r}")
+        for word in document.spelt_like(data, ("bareNumber",)):
             raise ParameterError(f"field {name!r} has {word}, which covey does not read. Leave it out.")
+        read = document.PROPERTIES[document.OF_FIELD]
         bins, other, levels = own.get("bins"), own.get("other"), own.get("levels")
         plain: dict[str, Any] = {word: limits.get(word) for word in ("minimum", "maximum", "enum")}
         plain |= {word: own.get(word) for word in ("default", "decimals", "warning")}
-        plain |= {word: flag(own, word, False, name) for word in _FLAGS}
+        plain |= {word: document.flag(own, word, False, name) for word in _FLAGS}
         return cls(
             name=name,
             type=data.get("type", "string"),
-            required=flag(limits, "required", False, name),
+            required=document.flag(limits, "required", False, name),
             bins=tuple(bins) if isinstance(bins, list) else bins,
             other={True: "other", False: None}[other] if isinstance(other, bool) else other,
             constant=Constant(own["constant"]) if "constant" in own else None,
             flags=read_flags(data, name),
-            confirmed=flag(own, "confirmed", confirmed, name),
+            confirmed=document.flag(own, "confirmed", confirmed, name),
             special=own.get("special", ()),
             follows=Follows.from_dict(own, name),
             derived=Derived.from_dict(own.get("derived"), name),
             expected=Derived.from_dict(own.get("expected"), name),
             levels=LEVELS.get(levels, levels) if isinstance(levels, str) else levels,
             spelling=Spelling.from_field(data, name),
-            notes={
-                k: v for k, v in data.items() if k not in PROPERTIES[OF_FIELD] or (k == "format" and v in USUAL_FORMATS)
-            },
+            notes={k: v for k, v in data.items() if k not in read or (k == "format" and v in USUAL_FORMATS)},
             **plain,
         )
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from dataclasses import field as entry
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -22,20 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import ParameterError, nearest, whole_number
+from covey.table import document
 from covey.table.column_drafts import Note
 from covey.table.derived_fields import with_tables
 from covey.table.dialects import Dialect, Spelling
-from covey.table.document import (
-    OF_SCHEMA,
-    OWN_OF_SCHEMA,
-    only,
-    read_document,
-    refuse_misplaced,
-    refuse_unknown,
-    section,
-    spelt_like,
-    write_document,
-)
 from covey.table.drafting import draft
 from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
 from covey.table.links import Link, find_links
@@ -71,11 +61,6 @@ class Relation:
     def __str__(self) -> str:
         return f"{self.words}: {max(self.broken, 0):.1%} ± {2 * self.sd:.1%} of rows differ"
 
-    def to_dict(self) -> dict[str, Any]:
-        """As it stands in a file."""
-        own = {"words": self.words, "use": self.use, "columns": list(self.columns)}
-        return own | {"broken": self.broken, "sd": self.sd}
-
 
 def read_relations(given: Any) -> str | tuple[Relation, ...]:
     """What stands under "relations": a wish, or what was found."""
@@ -84,7 +69,7 @@ def read_relations(given: Any) -> str | tuple[Relation, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(x, Mapping) for x in given):
         raise ParameterError(f'relations of a schema must be "learn" or "none", got {given!r}.')
     for one in given:
-        refuse_unknown(one, ("words", "use", "columns", "broken", "sd"), "a relation")
+        document.refuse_unknown(one, ("words", "use", "columns", "broken", "sd"), "a relation")
     try:
         return tuple(
             Relation(str(x["words"]), str(x["use"]), tuple(x["columns"]), float(x["broken"]), float(x["sd"]))
@@ -226,23 +211,23 @@ class Schema(Domain):
     @classmethod
     def load(cls, path: str | Path) -> Schema:
         """Read a schema file: YAML if its name ends in .yaml or .yml, else JSON."""
-        return cls.from_dict(with_tables(read_document(path), Path(path).parent))
+        return cls.from_dict(with_tables(document.read_document(path), Path(path).parent))
 
     def save(self, path: str | Path) -> None:
         """Write the schema as JSON."""
-        write_document(path, self.to_dict())
+        document.write_document(path, self.to_dict())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
         """Read a schema from the contents of its file."""
         if not isinstance(data, Mapping) or not isinstance(data.get("fields"), Sequence):
             raise ParameterError('a schema is an object with a list "fields".')
-        for word in spelt_like(data, ("primaryKey", "uniqueKeys", "foreignKeys")):
+        for word in document.spelt_like(data, ("primaryKey", "uniqueKeys", "foreignKeys")):
             if data[word]:
                 raise ParameterError(f"the schema has {word}, which synthetic rows cannot guarantee. Leave it out.")
-        refuse_misplaced(data, OF_SCHEMA, "the schema")
-        own = section(data, "covey", None)
-        only(own, OWN_OF_SCHEMA, "covey of the schema")
+        document.refuse_misplaced(data, document.OF_SCHEMA, "the schema")
+        own = document.section(data, "covey", None)
+        document.only(own, document.OWN_OF_SCHEMA, "covey of the schema")
         draft = bool(own.get("draft", False))
         missing = data.get("missingValues", [""])
         if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
@@ -273,7 +258,9 @@ class Schema(Domain):
         own |= {} if self.triples is None else {"triples": self.triples}
         if self.relations:
             listed = isinstance(self.relations, str)
-            own["relations"] = self.relations if listed else [found.to_dict() for found in self.found]
+            own["relations"] = (
+                self.relations if listed else [{**asdict(one), "columns": list(one.columns)} for one in self.found]
+            )
         out: dict[str, Any] = {**self.notes, "fields": [field.to_dict(self.drafted) for field in self.fields]}
         out["missingValues"] = list(self.missing_values)
         out |= self.dialect.to_dict()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from covey.table.rules import Condition, Forbid, Rule
 from covey.table.schema import NONE, LessEqual, Relation, Schema
 from covey.table.zeros import structural_zeros
 
-_EPOCH = datetime(1970, 1, 1)
 MISSING = Condition((None,))
 # A number that two others are the parts of, by division with a remainder: the parts are measured. The names of quotient and
 # remainder, the divisor, and the worse of the two relations.
@@ -193,12 +191,7 @@ def _value(codec: Codec, column: Column, code: int) -> Any:
         return own.labels[code] if own.type == "string" else bool(code)
     if not column.first <= code < column.first + column.steps:
         return _word(codec, column, code)
-    steps = attribute.axis.low + code - column.first
-    if own.type == "date":
-        return date(1970, 1, 1) + timedelta(days=steps)
-    if own.type == "datetime":
-        return _EPOCH + timedelta(seconds=steps)
-    return steps if own.type == "integer" else round(steps * column.step, attribute.axis.decimals)
+    return attribute.render(np.array([attribute.axis.low + code - column.first]))[0]
 
 
 # Functions and formulas.
