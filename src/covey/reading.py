@@ -248,23 +248,27 @@ class Reader:
             raise ParameterError(PERSONS)
         return (None if self.description.alone else given[names[0]]), given[names[-1]]
 
+    def _linked(self, given: Any, again: bool = False) -> tuple[Any, _Keyed, _Keyed, Integers]:
+        """The table of events as it was given, persons and events as they were read, and the place of each event's person."""
+        unit, part, ring = self.description.unit, self.description.events, new_keyring()
+        first, second = self._both(given)
+        events = _read_keyed(second, part, ring, self.description.link.order)
+        persons = _bare(first, unit, ring, events) if unit.bare else _read_keyed(first, unit, ring)
+        owner = _owners(persons, events, unit, part)
+        if not again:
+            _require_order(events, part)
+        return second, persons, events, owner
+
     def open(self, given: Any, again: bool = False) -> tuple[Histories, tuple[TableRead, ...]]:
         """Persons with their events as codes, open to the owner of the tables. What does not link, or has no order, is refused.
 
         Tables that are read again were charged for: nothing is refused any more for what a cell holds.
         """
-        own, ring = self.description, new_keyring()
-        unit, part, link = own.unit, own.events, own.link
-        first, second = self._both(given)
-        events = _read_keyed(second, part, ring, link.order)
-        persons = _bare(first, unit, ring, events) if unit.bare else _read_keyed(first, unit, ring)
+        link, (table, persons, events, owner) = self.description.link, self._linked(given, again)
         if link.numbered:
-            keep = [events.names.index(name) for name in own.codecs[1].names if name in events.names]
+            keep = [events.names.index(name) for name in self.description.codecs[1].names if name in events.names]
             events = replace(events, codes=events.codes[:, keep])
-        owner = _owners(persons, events, unit, part)
-        if not again:
-            _require_order(events, part)
-        order = np.lexsort((*_ties(second, events), *(() if events.order is None else (events.order,)), owner))
+        order = np.lexsort((*_ties(table, events), *(() if events.order is None else (events.order,)), owner))
         codes = events.codes[order]
         if link.positions or link.gaps:
             place, gap = timed(owner[order], np.asarray(events.order)[order].astype(np.int64), link.at_most)
@@ -279,12 +283,7 @@ class Reader:
         A record has all learned columns of both tables, and holds something in those of its own. Of a person without events the
         texts of events hold nothing, as an empty cell does.
         """
-        own, ring = self.description, new_keyring()
-        first, second = self._both(given)
-        events = _read_keyed(second, own.events, ring)
-        persons = _bare(first, own.unit, ring, events) if own.unit.bare else _read_keyed(first, own.unit, ring)
-        owner = _owners(persons, events, own.unit, own.events)
-        _require_order(events, own.events)
+        _, persons, events, owner = self._linked(given)
         counts = np.bincount(owner, minlength=len(persons.keys))
         texts = np.array([column.is_text for column in events.columns], dtype=bool)
         parts, row, width = list[tuple[Coded, Integers]](), 0, (len(persons.columns), len(events.columns))
@@ -300,7 +299,7 @@ class Reader:
             parts.append((Coded(codes, (*[()] * width[0], *coded.words)), weights[row : row + len(coded)]))
             row += len(coded)
         rows = WeightedRows(parts, len(persons.keys), sum(width))
-        cut = int(np.maximum(counts - own.link.at_most, 0).sum())
+        cut = int(np.maximum(counts - self.description.link.at_most, 0).sum())
 
         def again(reader: Reader) -> Prepared:
             return reader.sealed(*reader.open(given, again=True))

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import combinations
 from math import comb
 from pathlib import Path
@@ -303,11 +304,7 @@ def check_targets(names: Sequence[str], targets: Sequence[str]) -> None:
 
 def has_learner() -> bool:
     """Whether scikit-learn is installed."""
-    try:
-        import sklearn  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return find_spec("sklearn") is not None
 
 
 def default_targets(codec: Codec) -> list[int]:

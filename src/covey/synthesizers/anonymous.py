@@ -92,7 +92,7 @@ class AnonymousSynthesizer(Synthesizer):
             raise ParameterError("weights and gram need an array, or a schema without numbers and dates.")
         if self._codec is not None:
             found = self._table_reader().prepared(X)
-            X, self._restore = self._collected(found.rows, self._codec.width), found.restore
+            X, self._restore = self._collected(found.rows, sum(self._codec.domain_sizes)), found.restore
             mixed = None if self._mixed is None else self._mixed.encode(X)
             X = one_hot(X, self._codec.domain_sizes) if mixed is None else mixed.records
             records, rounded = self._records(X)[0], mixed is None

@@ -126,11 +126,6 @@ class Codec:
         return tuple(j in self.ordinal for j in range(len(self.names)))
 
     @property
-    def width(self) -> int:
-        """The number of categories of all encoded fields."""
-        return sum(self.domain_sizes)
-
-    @property
     def has_numbers(self) -> bool:
         """Whether a number or date is among the encoded fields."""
         return any(isinstance(self.attributes[name], Grid) for name in self.names)
@@ -193,7 +188,8 @@ class Codec:
             read = attribute.read(column, seen)
             out[:, j] = read if cells else attribute.codes(read)
         if coding == "cells" and self.schema.rules:
-            log.broken.update(self.breaks(out))
+            whole = self.book.complete(out.T)
+            log.broken.update({rule: int(self.book.broken(rule, whole).sum()) for rule in self.schema.rules})
         return (self.numbers(out) if fine else out), log
 
     def numbers(self, cells: Array) -> Array:
@@ -287,11 +283,6 @@ class Codec:
             special = np.where(own < len(grid.words), SPECIAL + own, MISSING)
             cells[:, j] = np.where(there, values, special)
         return cells
-
-    def breaks(self, table: Integers) -> dict[Rule, int]:
-        """How many rows break each rule of the schema, by their cells, a column per encoded field."""
-        cells = self.book.complete(table.T)
-        return {rule: int(np.count_nonzero(self.book.broken(rule, cells))) for rule in self.schema.rules}
 
     def problems(self, table: Any) -> list[str]:
         """What a table breaks of the schema, field by field and rule by rule."""

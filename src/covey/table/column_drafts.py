@@ -19,7 +19,7 @@ import numpy as np
 from covey.core.arrays import Floats
 from covey.errors import ParameterError
 from covey.libraries import pl
-from covey.table.columns import floats, parse_times, spelled
+from covey.table.columns import MISSING_WORDS, floats, parse_times, spelled
 from covey.table.dialects import Dialect, Spelling
 from covey.table.fields import BITS, FALSE_TRUE, LARGEST, Constant, Field, is_whole
 
@@ -69,7 +69,6 @@ LIMITS = "its limits were read from your data and rounded: replace them by limit
 LABELS = "it has many labels, and all were read from your data: each must be public"
 BIRTHS = "its name suggests dates of birth, which identify persons, and its limits were read from your data"
 AT_MIDNIGHT = "all its times are midnight"
-BLANK = ("", "nan", "null")
 CALLED = "a column is called "
 TWO_READINGS = "its dates can be read as "
 _FLAGS = (FALSE_TRUE, BITS, ("no", "yes"), ("No", "Yes"), ("NO", "YES"))
@@ -272,7 +271,7 @@ def present(series: pl.Series, missing: Iterable[str] = ()) -> pl.Series:
     if series.dtype.is_float():
         text = text.str.strip_suffix(".0")
     text = text.str.strip_chars()
-    blank = text.str.to_lowercase().is_in(list(BLANK)) | text.is_in(list(missing))
+    blank = text.str.to_lowercase().is_in(list(MISSING_WORDS)) | text.is_in(list(missing))
     return text.filter(~blank & ~text.str.contains("\0", literal=True)).drop_nulls()
 
 

@@ -29,6 +29,8 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats
+from covey.core.relations.columns import DAY
+from covey.core.relations.formulas import calendar
 from covey.errors import ParameterError
 from covey.libraries import pl
 from covey.table.document import refuse_unknown
@@ -51,24 +53,12 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }
-_DAY = 86400.0
 
 
 def _years(first: Floats, last: Floats) -> Floats:
     """Whole years from one day to another, as ages are counted."""
-    (y1, d1), (y2, d2) = _calendar(first), _calendar(last)
-    return y2 - y1 - (d2 < d1)
-
-
-def _calendar(seconds: Floats) -> tuple[Floats, Floats]:
-    """Years, and month and day as one number that grows with them."""
-    there = np.isfinite(seconds)
-    days = np.where(there, np.floor(seconds / _DAY), 0).astype("datetime64[D]")
-    months = days.astype("datetime64[M]")
-    day = (days - months).astype(np.int64) + 1
-    month = months.astype(np.int64) % 12
-    year = days.astype("datetime64[Y]").astype(np.int64) + 1970
-    return np.where(there, year, np.nan), np.where(there, 100.0 * month + day, np.nan)
+    (m1, d1), (m2, d2) = calendar(first), calendar(last)
+    return np.floor((m2 - m1 - (d2 < d1)) / 12)
 
 
 _FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
@@ -78,11 +68,11 @@ _FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "floor": (1, np.floor),
     "ceil": (1, np.ceil),
     "round": (1, np.rint),
-    "year": (1, lambda seconds: _calendar(seconds)[0]),
-    "month": (1, lambda seconds: np.floor(_calendar(seconds)[1] / 100) + 1),
-    "day": (1, lambda seconds: _calendar(seconds)[1] % 100),
-    "hour": (1, lambda seconds: np.floor(seconds % _DAY / 3600)),
-    "days": (2, lambda first, last: np.floor(last / _DAY) - np.floor(first / _DAY)),
+    "year": (1, lambda seconds: np.floor(calendar(seconds)[0] / 12) + 1970),
+    "month": (1, lambda seconds: calendar(seconds)[0] % 12 + 1),
+    "day": (1, lambda seconds: calendar(seconds)[1]),
+    "hour": (1, lambda seconds: np.floor(seconds % DAY / 3600)),
+    "days": (2, lambda first, last: np.floor(last / DAY) - np.floor(first / DAY)),
     "years": (2, _years),
 }
 
@@ -237,7 +227,7 @@ def _floats(column: pl.Series, special: Sequence[str]) -> Floats:
                 column = moments
                 break
     if column.dtype == pl.Date:
-        return np.asarray(column.cast(pl.Float64).to_numpy(), dtype=np.float64) * _DAY
+        return np.asarray(column.cast(pl.Float64).to_numpy(), dtype=np.float64) * DAY
     if isinstance(column.dtype, pl.Datetime):
         return np.asarray(column.dt.epoch("ms").cast(pl.Float64).to_numpy(), dtype=np.float64) / 1000
     if column.dtype == pl.String:  # "36 months" counts as 36

@@ -22,7 +22,6 @@ from covey.errors import InputError, ParameterError
 from covey.libraries import pl
 from covey.table.attributes import MISSING, ColumnLog, Grid
 from covey.table.column_drafts import (
-    BLANK,
     CALLED,
     PUBLIC_CODES,
     ColumnDraft,
@@ -31,7 +30,7 @@ from covey.table.column_drafts import (
     number_values,
     present,
 )
-from covey.table.columns import Table, spelled
+from covey.table.columns import MISSING_WORDS, Table, spelled
 from covey.table.csvfile import TextFile
 from covey.table.dialects import SEPARATORS, Dialect
 from covey.table.fields import Field, Follows
@@ -145,22 +144,21 @@ def _separator(lines: list[str]) -> str:
     return best
 
 
+def _split(line: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=separator))
+    except (csv.Error, StopIteration):
+        return [line]
+
+
 def _cells(line: str, separator: str) -> int:
     """How many cells a line has; 0 if it is blank."""
-    if not line.strip():
-        return 0
-    try:
-        return len(next(csv.reader([line], delimiter=separator)))
-    except (csv.Error, StopIteration):
-        return 1
+    return len(_split(line, separator)) if line.strip() else 0
 
 
 def _names(line: str, separator: str) -> bool:
     """Whether a line may be a header: different words, and no numbers."""
-    try:
-        cells = [cell.strip() for cell in next(csv.reader([line], delimiter=separator))]
-    except (csv.Error, StopIteration):
-        return False
+    cells = [cell.strip() for cell in _split(line, separator)]
     return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[+-]?[\d.,]+", cell) for cell in cells)
 
 
@@ -302,7 +300,7 @@ def _refuse_odd_rows(table: Table, missing: tuple[str, ...]) -> None:
         return
     second = [s[0] for s in texts if s[0] is not None and s[0].strip()]
     numeric = [s for s in texts if len(rest := present(s[1:], missing)) > 2 and not np.isnan(number_values(rest)).any()]
-    headed = [s for s in numeric if s[0] is not None and s[0].strip().lower() not in PUBLIC_CODES | set(BLANK)]
+    headed = [s for s in numeric if s[0] is not None and s[0].strip().lower() not in PUBLIC_CODES | MISSING_WORDS]
     if (
         len(second) == len(texts)
         and len(headed) == len(numeric) > 1

@@ -137,7 +137,7 @@ def _clock(k: float, a: Floats, b: Floats) -> Floats:
     return np.floor(minutes / 60) * 100 + np.mod(minutes, 60)
 
 
-def _calendar(a: Floats) -> tuple[Floats, Floats]:
+def calendar(a: Floats) -> tuple[Floats, Floats]:
     """Months since 1970 of seconds, and the day of the month; NaN where there is none."""
     there = np.isfinite(a)
     days = np.where(there, np.floor(a / DAY), 0).astype("datetime64[D]")
@@ -245,9 +245,9 @@ def _propose_age(formula: Formula, columns: Sequence[Column]) -> Iterator[Candid
 
 
 @family("hour", lambda k, a: np.floor(np.mod(a, DAY) / 3600), "hour({a})", "{t} is the hour of {a}")
-@family("day of the month", lambda k, a: _calendar(a)[1], "day({a})", "{t} is the day of the month of {a}")
-@family("month", lambda k, a: np.mod(_calendar(a)[0], 12) + 1, "month({a})", "{t} is the month of {a}")
-@family("year", lambda k, a: np.floor(_calendar(a)[0] / 12) + 1970, "year({a})", "{t} is the year of {a}")
+@family("day of the month", lambda k, a: calendar(a)[1], "day({a})", "{t} is the day of the month of {a}")
+@family("month", lambda k, a: np.mod(calendar(a)[0], 12) + 1, "month({a})", "{t} is the month of {a}")
+@family("year", lambda k, a: np.floor(calendar(a)[0] / 12) + 1970, "year({a})", "{t} is the year of {a}")
 def _propose_part(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     """Parts of dates: numbers whose limits are those of the part."""
     least, most = {"year": (1, 5000), "month": (6, 24), "day of the month": (20, 60), "hour": (8, 60)}[formula.name]

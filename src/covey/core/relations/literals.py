@@ -12,7 +12,6 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from covey.core.relations.columns import Cells, Column
 from covey.core.relations.formulas import Candidate
 
 IMPLIES, EQUIVALENT, EXCLUDES, THRESHOLD = range(4)
-KINDS = ("implies", "equivalent", "excludes", "threshold")
 MOST_VALUES = 14  # of a column whose values are literals
 MOST_SOURCES = 130  # cells of a column that another one may be a function of
 MOST_GROUPS = 8  # labels of a column that thresholds are looked for in
@@ -65,17 +63,11 @@ class Tabled:
     def __len__(self) -> int:
         return len(self.pairs) + len(self.functions)
 
-    @cached_property
-    def _ends(self) -> tuple[Integers, Integers, Integers]:
-        """The cells of all literals, where all columns lie side by side: first, and beyond the last; and the column's end."""
-        starts = self.cells.starts
-        first = np.array([starts[x.column] + x.first for x in self.literals], dtype=np.int64)
-        last = np.array([starts[x.column] + x.last + 1 for x in self.literals], dtype=np.int64)
-        return first, last, starts
-
     def broken(self, tables: Integers) -> Integers:
         """How many rows break each candidate, from the matrix of all pair tables."""
-        first, last, starts = self._ends
+        starts = self.cells.starts  # all columns lie side by side
+        first = np.array([starts[x.column] + x.first for x in self.literals], dtype=np.int64)
+        last = np.array([starts[x.column] + x.last + 1 for x in self.literals], dtype=np.int64)
         diagonal = np.concatenate([[0], np.cumsum(np.diag(tables))])
         summed = np.concatenate([np.zeros((len(tables), 1), dtype=tables.dtype), np.cumsum(tables, axis=1)], axis=1)
         kind, one, two = self.pairs.T
