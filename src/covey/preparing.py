@@ -14,16 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import ArgumentError, InputError, ParameterError, nearest
-from covey.methods.learning import (
-    check_learning,
-    cost_words,
-    expected_attributes,
-    expected_schema,
-    expected_sizes,
-    learning_cost,
-    too_wide,
-    with_known_domains,
-)
+from covey.methods import learning
 from covey.methods.model import CERTIFICATE_SHARE
 from covey.methods.persons.plan import PersonsPlan, PersonsPrediction, predict_persons
 from covey.methods.regain.predict import (
@@ -45,11 +36,11 @@ from covey.table.codec import Codec, EncodeLog
 from covey.table.column_drafts import CALLED, Note
 from covey.table.columns import named
 from covey.table.databases import Database
-from covey.table.description import Description, persons_beside, require_one_branch
+from covey.table.description import Description, require_one_branch
 from covey.table.dialects import Dialect
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
-from covey.table.resources import BARE, LONGEST, MOST_EVENTS, Parent, Resource
+from covey.table.resources import BARE, LONGEST, MOST_EVENTS, Parent, Resource, persons_beside
 from covey.table.rules import Rule
 from covey.table.schema import Schema, require_confirmed
 from covey.table.sources import SIZE_LIMIT, read_table
@@ -349,23 +340,23 @@ def plan(  # what is described, how many there are, and what is promised
         check_delta(delta, n)
         budget = budget_for(epsilon, delta, ALL_ROWS, labels=whole.learns, neighbours=neighbours)
         for part in whole.tables:
-            check_learning(part.schema, delta)
-        expected = whole.each(lambda part: expected_schema(part.schema))
-        persons, cost = predict_persons(PersonsPlan.of(expected), n, budget), learning_cost(whole, n, budget)
+            learning.check_learning(part.schema, delta)
+        expected = whole.each(lambda part: learning.expected_schema(part.schema))
+        persons, cost = predict_persons(PersonsPlan.of(expected), n, budget), learning.learning_cost(whole, n, budget)
         told = [
             *persons.words,
-            *([] if cost is None else [cost_words(cost, budget.counted)]),
-            too_wide(whole, n, budget),
+            *([] if cost is None else [learning.cost_words(cost, budget.counted)]),
+            learning.too_wide(whole, n, budget),
         ]
         facts = asdict(persons) | ({} if cost is None else {"learning": cost})
         return Plan(persons, tuple(filter(None, told)), facts)
-    schema = with_known_domains(whole.schema)
-    check_learning(schema, delta)
-    sizes, learns = expected_sizes(schema), bool(schema.learns)
-    attributes = expected_attributes(schema)
+    schema = learning.with_known_domains(whole.schema)
+    learning.check_learning(schema, delta)
+    sizes, learns = learning.expected_sizes(schema), bool(schema.learns)
+    attributes = learning.expected_attributes(schema)
     found = predict(sizes, n, epsilon, delta, target_error, unit, neighbours, attributes, learns)
     budget = budget_for(found.epsilon, delta, unit, labels=learns, neighbours=neighbours)
-    cost, wide = learning_cost(schema, n, budget), too_wide(schema, n, budget)
+    cost, wide = learning.learning_cost(schema, n, budget), learning.too_wide(schema, n, budget)
     own = None if learns else RegainTables.of(Codec(schema), Fraction(0), budget.pure).plan
     focus = expected_focus(own, n, budget) if own and own.important.pairs else None
     triples = None
@@ -391,7 +382,7 @@ def plan(  # what is described, how many there are, and what is promised
         f"  memory    about {found.memory_gib:.2g} GiB",
         f"  noise     {noise}" if noise else "",
         "" if found.groups is None else found.groups.sentence,
-        "" if cost is None else cost_words(cost, budget.counted),
+        "" if cost is None else learning.cost_words(cost, budget.counted),
         wide,
         "" if focus is None else focus_words(focus, sizes),
         "" if triples is None else triple_words(triples),

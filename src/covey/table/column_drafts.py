@@ -89,9 +89,21 @@ def most_match(words: pl.Series, form: str) -> bool:
     return nearly_all(words.str.contains(form))
 
 
+_SPELLINGS = tuple(
+    Spelling(decimal, mark)
+    for decimal, marks in (
+        (",", ("", ".", " ", "\u00a0", "\u202f", "'")),
+        (".", (",", " ", "\u00a0", "\u202f", "'", "\u2019")),
+    )
+    for mark in marks
+)
+
+
 def number_spelling(words: pl.Series, separator: str | None) -> tuple[Spelling, str] | None:
     """A spelling in which nearly every word is a number and some need it, and what speaks for it; None if there is none."""
-    for form, needed, spelling in _SPELLINGS:
+    for spelling in _SPELLINGS:
+        needed = rf"\d{re.escape(spelling.thousands)}\d{{3}}" if spelling.thousands else ","
+        form = f"^{spelling.number.pattern}$"
         if not most_match(words, form) or int(words.str.contains(needed).sum()) <= strays(len(words)):
             continue
         # "1,234" may be a thousand or one and a bit: other cells tell, or the separator of the file.
@@ -103,26 +115,6 @@ def number_spelling(words: pl.Series, separator: str | None) -> tuple[Spelling, 
             f", digits grouped by {spelling.thousands!r}" if spelling.thousands else ""
         )
     return None
-
-
-def _forms() -> list[tuple[str, str, Spelling]]:
-    """For each spelling the form of its numbers, and what shows that it is needed."""
-    out = []
-    for decimal, marks in (
-        (",", (".", " ", "\u00a0", "\u202f", "'")),
-        (".", (",", " ", "\u00a0", "\u202f", "'", "\u2019")),
-    ):
-        point = re.escape(decimal)
-        if decimal == ",":
-            out.append((r"^[+-]?\d+(,\d+)?$", r",", Spelling(",", "")))
-        for mark in marks:
-            group = re.escape(mark)
-            form = rf"^[+-]?(\d+|\d{{1,3}}({group}\d{{3}})+)({point}\d+)?$"
-            out.append((form, rf"\d{group}\d{{3}}", Spelling(decimal, mark)))
-    return out
-
-
-_SPELLINGS = _forms()
 
 
 def date_formats(words: pl.Series) -> list[tuple[str, str | None]]:

@@ -31,22 +31,11 @@ from covey.table.derived_fields import with_tables
 from covey.table.dialects import Dialect
 from covey.table.document import read_document, refuse_unknown, write_document
 from covey.table.fields import Field
-from covey.table.resources import (
-    BARE,
-    FLAGS,
-    UNNAMED,
-    Parent,
-    Resource,
-    read_resource,
-    reference_of,
-    require_key,
-    require_schema,
-)
+from covey.table.resources import BARE, FLAGS, UNNAMED, Parent, Resource, read_resources
 from covey.table.rules import Forbid, Rule
 from covey.table.schema import LessEqual, Schema, as_groups, focus_to_dict, read_rule, require_confirmed
 
 OWN = ("at_most", "order", *FLAGS, "person")  # of a resource, not of the whole package
-PERSONS = "persons"  # the name of a table of persons that was made from one file
 
 
 @dataclass(frozen=True)
@@ -345,10 +334,6 @@ class Description:
         listed = data["resources"]
         if not isinstance(listed, list) or not listed or not all(isinstance(one, Mapping) for one in listed):
             raise ParameterError('a package is an object with a list "resources".')
-        for one in listed:
-            require_schema(one)
-        if folder is not None:
-            listed = [{**one, "schema": with_tables(one["schema"], folder)} for one in listed]
         notes = {name: value for name, value in data.items() if name != "resources"}
         top = notes.pop("covey", {})
         lists: list[Any] = [top.get(name, []) for name in ("rules", "important")] if isinstance(top, Mapping) else [0]
@@ -357,12 +342,7 @@ class Description:
         if any(key in top for key in OWN):
             raise ParameterError("order and at_most belong to the resource of the events, not to the whole package.")
         refuse_unknown(top, ("rules", "important", "target", "triples"), "covey of the package")
-        alone = (
-            len(listed) == 1
-            and isinstance(listed[0].get("covey", {}), Mapping)
-            and "person" in listed[0].get("covey", {})
-        )
-        parts = [read_resource(one) for one in (_with_persons(listed[0]) if alone else _in_order(listed))]
+        parts, alone = read_resources(listed, folder)
         joint = {
             f"{part.name}.{f.name}": joint_field(f"{part.name}.{f.name}", f)
             for part in parts
@@ -389,57 +369,6 @@ class Description:
         own: dict[str, Any] = {"rules": [rule.to_dict() for rule in self.rules]} if self.rules else {}
         own |= focus_to_dict(self.important, self.target) | ({"triples": self.triples} if self.triples else {})
         return {**self.notes, **({"covey": own} if own else {}), "resources": found}
-
-
-def _in_order(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Resources with the unit's first, and each of the others after the one that it refers to."""
-    names = [one.get("name") for one in listed]
-    to = [reference_of(one) for one in listed]
-    roots = [one for one, reference in zip(listed, to, strict=True) if reference is None]
-    if not roots:
-        raise ParameterError("each table refers to the other, in a circle. Events refer to persons, not vice versa.")
-    if len(roots) > 1:
-        raise ParameterError(
-            "no resource has foreignKeys. Say which column of the events identifies the person."
-            if len(roots) == len(listed)
-            else f"{', '.join(repr(one.get('name')) for one in roots)} refer to no table: only that of the unit does so."
-        )
-    for one, reference in zip(listed, to, strict=True):
-        if reference is None:
-            continue
-        if reference[1] not in names:
-            others = " or ".join(repr(name) for name in names if name != one.get("name"))
-            raise ParameterError(f"foreignKeys of {one.get('name')!r} must refer to resource {others}.")
-        require_key(listed[names.index(reference[1])], reference[2])
-    found, left = roots, [one for one in listed if one is not roots[0]]
-    while left:
-        known = [one.get("name") for one in found]
-        ready = [one for one in left if (reference_of(one) or ("", "", ""))[1] in known]
-        if not ready:
-            circle = ", ".join(repr(one.get("name")) for one in left)
-            raise ParameterError(f"{circle} refer to each other, in a circle.")
-        found, left = [*found, *ready], [one for one in left if one not in ready]
-    return found
-
-
-def _with_persons(one: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """One file, in which a column says whose each row is, as two resources, of persons without attributes and of events."""
-    own = one["covey"]
-    person = own["person"]
-    if not isinstance(person, str) or not person:
-        raise ParameterError(f"person must name the column that identifies the person, got {person!r}.")
-    if one["schema"].get("foreignKeys") or one["schema"].get("primaryKey"):
-        raise ParameterError("a package with one resource has person instead of keys. Leave the keys out.")
-    beside = persons_beside(str(one.get("name", "")))
-    link = [{"fields": person, "reference": {"resource": beside, "fields": "id"}}]
-    rest = {name: value for name, value in own.items() if name != "person"}
-    persons = {"name": beside, "schema": {"fields": [{"name": "id", "type": "string"}], "primaryKey": "id"}}
-    return [persons, {**one, "schema": {**one["schema"], "foreignKeys": link}, "covey": rest}]
-
-
-def persons_beside(events: str) -> str:
-    """The name of the table of persons that is made from one of events."""
-    return PERSONS if events.lower() != PERSONS else "people"
 
 
 def joint_field(name: str, field: Field) -> Field:

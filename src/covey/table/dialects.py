@@ -194,13 +194,14 @@ class Spelling:
                 return datetime.strptime(bare, self.date_format).isoformat()
             except ValueError:
                 return _NO_VALUE + bare if bare.isdecimal() else word
-        if self._number.fullmatch(bare):
+        if self.number.fullmatch(bare):
             kept = bare.replace(self.thousands, "") if self.thousands else bare
             return kept.replace(self.decimal, ".")
         return _NO_VALUE + bare if re.fullmatch(r"[+-]?[\d.,]+([eE][+-]?\d+)?", bare) else word
 
     @cached_property
-    def _number(self) -> re.Pattern[str]:
+    def number(self) -> re.Pattern[str]:
+        """What a number looks like."""
         mark, group = re.escape(self.decimal), re.escape(self.thousands)
         whole = rf"(\d+|\d{{1,3}}({group}\d{{3}})+)" if self.thousands else r"\d+"
         return re.compile(rf"[+-]?({whole}({mark}\d*)?|{mark}\d+)([eE][+-]?\d+)?", re.ASCII)

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from covey.core.tables.events import Timing, position_starts
 from covey.errors import ParameterError, whole_number
+from covey.table.derived_fields import with_tables
 from covey.table.dialects import Dialect
 from covey.table.document import refuse_unknown, spelt_like
 from covey.table.fields import ORDERED_TYPES, Field
@@ -18,6 +20,7 @@ from covey.table.schema import Schema
 
 # What stands for the attributes of persons who have none: a column that is neither read, measured nor written.
 BARE = Schema((Field("person", "boolean", required=True, default=False),))
+PERSONS = "persons"  # the name of a table of persons that was made from one file
 UNNAMED = "synthetic"  # the one table of a schema file, which needs no name: its rows are synthetic.csv
 LONGEST = 50  # letters of a table's name: even of four bytes each they fit a file's name
 NAME = re.compile(rf"[\w-]{{1,{LONGEST}}}")
@@ -180,7 +183,7 @@ class Resource:
         return {"name": self.name, **place, **outside, "schema": schema}
 
 
-def require_schema(one: Mapping[str, Any]) -> None:
+def _require_schema(one: Mapping[str, Any]) -> None:
     """Refuse a resource without a list of fields, or with keys that are spelt otherwise."""
     schema = one.get("schema")
     if not isinstance(schema, Mapping) or not isinstance(schema.get("fields"), Sequence):
@@ -198,7 +201,7 @@ def _single(value: Any, what: str) -> str:
     return names[0]
 
 
-def reference_of(one: Mapping[str, Any]) -> tuple[str, Any, str] | None:
+def _reference(one: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     """The column of a resource that names a row of another, that one's name, and its key; None where it refers to none."""
     keys = one["schema"].get("foreignKeys")
     if not keys:
@@ -215,7 +218,7 @@ def reference_of(one: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     return column, reference.get("resource"), to
 
 
-def require_key(one: Mapping[str, Any], to: str) -> None:
+def _require_key(one: Mapping[str, Any], to: str) -> None:
     """Refuse a resource that others refer to by something else than its key."""
     if "primaryKey" not in one["schema"]:
         raise ParameterError(f"resource {one.get('name')!r} needs a primaryKey, the column that identifies the person.")
@@ -223,9 +226,9 @@ def require_key(one: Mapping[str, Any], to: str) -> None:
         raise ParameterError(f"foreignKeys refer to {to!r}, which is not the primaryKey of {one.get('name')!r}.")
 
 
-def read_resource(one: Mapping[str, Any]) -> Resource:
+def _read_resource(one: Mapping[str, Any]) -> Resource:
     """A resource without its keys; what it says under "covey" of rows that belong together needs foreignKeys."""
-    reference, own = reference_of(one), one.get("covey", {})
+    reference, own = _reference(one), one.get("covey", {})
     if not isinstance(own, Mapping):
         raise ParameterError(f"covey of resource {one.get('name')!r} must be an object, got {own!r}.")
     if reference is None and own:
@@ -255,3 +258,65 @@ def _schema_of(data: Mapping[str, Any], one: Mapping[str, Any]) -> Schema:
     if not data["fields"]:
         raise ParameterError(f"resource {one.get('name')!r} has no column besides its keys: nothing to synthesize.")
     return Schema.from_dict(data)
+
+
+def read_resources(listed: list[Any], folder: Path | None) -> tuple[list[Resource], bool]:
+    """All resources, the unit's first, and whether the units are those whom the only table of events names."""
+    for one in listed:
+        _require_schema(one)
+    if folder is not None:
+        listed = [{**one, "schema": with_tables(one["schema"], folder)} for one in listed]
+    own = listed[0].get("covey", {})
+    alone = len(listed) == 1 and isinstance(own, Mapping) and "person" in own
+    return [_read_resource(one) for one in (_with_persons(listed[0]) if alone else _in_order(listed))], alone
+
+
+def _in_order(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Resources with the unit's first, and each of the others after the one that it refers to."""
+    names = [one.get("name") for one in listed]
+    to = [_reference(one) for one in listed]
+    roots = [one for one, reference in zip(listed, to, strict=True) if reference is None]
+    if not roots:
+        raise ParameterError("each table refers to the other, in a circle. Events refer to persons, not vice versa.")
+    if len(roots) > 1:
+        raise ParameterError(
+            "no resource has foreignKeys. Say which column of the events identifies the person."
+            if len(roots) == len(listed)
+            else f"{', '.join(repr(one.get('name')) for one in roots)} refer to no table: only that of the unit does so."
+        )
+    for one, reference in zip(listed, to, strict=True):
+        if reference is None:
+            continue
+        if reference[1] not in names:
+            others = " or ".join(repr(name) for name in names if name != one.get("name"))
+            raise ParameterError(f"foreignKeys of {one.get('name')!r} must refer to resource {others}.")
+        _require_key(listed[names.index(reference[1])], reference[2])
+    found, left = roots, [one for one in listed if one is not roots[0]]
+    while left:
+        known = [one.get("name") for one in found]
+        ready = [one for one in left if (_reference(one) or ("", "", ""))[1] in known]
+        if not ready:
+            circle = ", ".join(repr(one.get("name")) for one in left)
+            raise ParameterError(f"{circle} refer to each other, in a circle.")
+        found, left = [*found, *ready], [one for one in left if one not in ready]
+    return found
+
+
+def _with_persons(one: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """One file, in which a column says whose each row is, as two resources, of persons without attributes and of events."""
+    own = one["covey"]
+    person = own["person"]
+    if not isinstance(person, str) or not person:
+        raise ParameterError(f"person must name the column that identifies the person, got {person!r}.")
+    if one["schema"].get("foreignKeys") or one["schema"].get("primaryKey"):
+        raise ParameterError("a package with one resource has person instead of keys. Leave the keys out.")
+    beside = persons_beside(str(one.get("name", "")))
+    link = [{"fields": person, "reference": {"resource": beside, "fields": "id"}}]
+    rest = {name: value for name, value in own.items() if name != "person"}
+    persons = {"name": beside, "schema": {"fields": [{"name": "id", "type": "string"}], "primaryKey": "id"}}
+    return [persons, {**one, "schema": {**one["schema"], "foreignKeys": link}, "covey": rest}]
+
+
+def persons_beside(events: str) -> str:
+    """The name of the table of persons that is made from one of events."""
+    return PERSONS if events.lower() != PERSONS else "people"
