@@ -200,15 +200,6 @@ def test_tiny_epsilon_is_no_worse_than_a_sane_guess():
     assert np.abs(np.bincount(codes[:, 1], minlength=3) / 3000 - 1 / 3).max() < 0.05
 
 
-def test_warnings_come_from_public_sizes_alone():
-    messages = set()
-    for fill in (0, 1):
-        with pytest.warns(CoveyWarning, match="mostly noise") as caught:
-            covey.PrivateSynthesizer(0.1, seed=13).fit(np.full((30, 20), fill))
-        messages.add(str(caught[0].message))
-    assert len(messages) == 1
-
-
 @pytest.mark.parametrize("table", [[[0, 3]], [[-1, 0]], [[0.5, 0]], [[0, 0, 0]]])
 def test_codes_outside_the_domain_are_refused(table):
     with pytest.raises(InputError, match=r"X (has|must)"):

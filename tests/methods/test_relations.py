@@ -1,8 +1,6 @@
 """Relations found with noise: what is there is found and kept, what is not is not imposed, and all of it is paid for."""
 
 import json
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -10,18 +8,20 @@ import polars as pl
 import pytest
 
 import covey
+from covey import reading
 from covey.core.relations.columns import Column
 from covey.core.relations.formulas import proposals
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
 from covey.errors import CoveyWarning
-from covey.methods.relations.search import RELATIONS, SHARE_OF_RELATIONS, Search, find_relations
+from covey.methods.relations.search import RELATIONS, SHARE_OF_RELATIONS, Search
 from covey.methods.relations.used import columns_of
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import WHOLE, Gate
 from covey.table.codec import Codec
 from covey.table.databases import Database
 from covey.table.schema import Field
+from tests.table.examples import sqlite_table
 
 MOST = {"amount": 1000, "fee": 200, "total": 1200, "clock": 2400, "hour": 24}
 LABELS = {"sub": ("A1", "A2", "B1", "B2"), "grade": ("A", "B")}
@@ -105,19 +105,6 @@ def test_too_few_rows_spend_nothing_on_relations():
     assert synth.privacy.spent == synth.privacy.budget.amount
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_both_promises_are_kept_to_the_charge(delta):
-    codec = Codec(replace(SCHEMA, relations=""))
-    codes, _ = codec.encode(table(6000, 1), "numbers")
-    budget = make_budget(40.0, delta)
-    streams = Streams.from_seed(1)
-    gate = Gate(budget, {RELATIONS: WHOLE}, streams)
-    found = find_relations(ArrayRows(codes), columns_of(codec), gate, streams.postprocessing("chance"))
-    assert len(found.accepted) >= 4
-    assert sum(charge.amount for charge in gate.spent) <= budget.amount
-    assert {line.law for line in gate.book} == {"gumbel", "gaussian" if delta else "laplace"}
-
-
 def search_of(frame):
     codec, streams = Codec(replace(SCHEMA, relations="")), Streams.from_seed(1)
     gate = Gate(make_budget(40.0, 1e-6), {RELATIONS: WHOLE}, streams)
@@ -134,32 +121,22 @@ def test_chance_is_computed_from_noisy_shares_and_candidates_from_limits():
 
 
 @pytest.mark.usefixtures("few_steps")
-def test_persons_files_and_frames_find_the_same_way(tmp_path):
+def test_frames_files_databases_and_persons_find_the_same_whether_records_are_kept_or_not(tmp_path, monkeypatch):
     frame = table(4000, 5).with_columns(pl.Series("who", np.arange(4000) // 2))
     frame.write_csv(tmp_path / "t.csv")
-    person = covey.PrivateSynthesizer(20.0, 1e-6, schema=SCHEMA, person="who", seed=1).fit(tmp_path / "t.csv")
-    assert "grade is the first character of sub" in {found.words for found in person.schema.found}
-    file = covey.PrivateSynthesizer(8.0, 1e-6, schema=SCHEMA, seed=1).fit(tmp_path / "t.csv")
-    memory = covey.PrivateSynthesizer(8.0, 1e-6, schema=SCHEMA, seed=1).fit(frame)
-    assert file.schema == memory.schema
-    prepared = file.prepare(frame)
-    assert file.fit(prepared).schema.found
-
-
-@pytest.mark.usefixtures("few_steps")
-def test_databases_and_files_larger_than_memory_find_the_same(tmp_path, monkeypatch):
-    frame = table(4000, 5)
-    frame.write_csv(tmp_path / "t.csv")
-    columns = ", ".join(f'"{name}" {"TEXT" if kind == pl.String else "INTEGER"}' for name, kind in frame.schema.items())
-    with closing(sqlite3.connect(tmp_path / "t.db")) as connection, connection:
-        connection.execute(f"CREATE TABLE t ({columns})")
-        connection.executemany(f"INSERT INTO t VALUES ({','.join('?' * frame.width)})", frame.rows())
+    sqlite_table(tmp_path / "t.db", f"t ({', '.join(frame.columns)})", frame.rows())
     places = [frame, tmp_path / "t.csv", Database(str(tmp_path / "t.db"), table="t")]
-    kept = [covey.PrivateSynthesizer(8.0, 1e-6, schema=SCHEMA, seed=1).fit(place).schema.found for place in places]
-    monkeypatch.setattr("covey.reading.KEEP_BYTES", 0)  # no record is kept: every count is another reading
-    read = [covey.PrivateSynthesizer(8.0, 1e-6, schema=SCHEMA, seed=1).fit(place).schema.found for place in places]
+
+    def found(place):
+        return covey.PrivateSynthesizer(8.0, 1e-6, schema=SCHEMA, seed=1).fit(place).schema.found
+
+    kept = [found(place) for place in places]
+    synth = covey.PrivateSynthesizer(20.0, 1e-6, schema=SCHEMA, person="who", seed=1)
+    assert "grade is the first character of sub" in {one.words for one in synth.fit(tmp_path / "t.csv").schema.found}
+    assert synth.fit(synth.prepare(frame)).schema.found
+    monkeypatch.setattr(reading, "KEEP_BYTES", 0)  # no record is kept: every count is another reading
     assert kept[0]
-    assert [*kept, *read] == [kept[0]] * 6
+    assert [*kept, *map(found, places)] == [kept[0]] * 6
 
 
 def test_no_table_of_a_function_is_paid_for_with_what_is_not_left():

@@ -2,13 +2,12 @@
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import pairwise
 
 import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
-from mpmath import erfc, exp, log, mpf, pi, sqrt, workdps
+from mpmath import erfc, exp, mpf, pi, sqrt, workdps
 
 from covey.privacy.gaussian import (
     DIGITS,
@@ -74,16 +73,6 @@ def test_google_agrees(epsilon, delta):
     assert dp_accounting.get_epsilon_gaussian(sigma, delta) == pytest.approx(epsilon, rel=1e-6)
 
 
-def test_steps_compose_by_adding_rho():
-    """Three Gaussians of shares .2, .3, .5 of ρ: Google composes them to the same ε as one of the whole."""
-    rho = rho_within(Fraction(2), Fraction(1, 10**6))
-    parts = [
-        from_gaussian_mechanism(float(1 / np.sqrt(2 * float(rho) * share)), value_discretization_interval=1e-4)
-        for share in (0.2, 0.3, 0.5)
-    ]
-    assert parts[0].compose(parts[1]).compose(parts[2]).get_epsilon_for_delta(1e-6) == pytest.approx(2, rel=2e-3)
-
-
 @pytest.mark.parametrize("x", ["0", "1e-30", "0.5", "5.999999", "6", "6.5", "40", "1e4"])
 def test_mills_ratio(x):
     with workdps(150), localcontext() as context:
@@ -109,15 +98,6 @@ def test_mu_is_rounded_up():
         assert Fraction(mu) ** 2 >= 2 * rho
         assert Fraction(mu) ** 2 <= 2 * rho * (1 + Fraction(3, 1000))
     assert mu_above(Fraction(2)) == Decimal("2.001")  # never less than it is, whatever the root's rounding
-
-
-def test_delta_grows_with_rho_and_falls_with_epsilon():
-    grid = [Fraction(x) for x in ("0.001", "0.1", "1", "20")]
-    for low, high in pairwise(grid):
-        assert delta_above(low, Fraction(1)) < delta_above(high, Fraction(1))
-        assert delta_above(Fraction(1), low) > delta_above(Fraction(1), high)
-    with workdps(30):
-        assert log(number(delta_above(Fraction(1), Fraction(0)))) < 0
 
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "1e-4", "0.869", "1", "5", "40", "100"])

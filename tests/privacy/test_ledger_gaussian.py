@@ -10,7 +10,6 @@ from covey.errors import LedgerError, ParameterError
 from covey.privacy.budget import make_budget
 from covey.privacy.gaussian import delta_above, rho_within
 from covey.privacy.ledger import Amount, DatasetStatus, Ledger
-from covey.privacy.ledger import file as ledger_file
 
 DELTA = Fraction(1, 10**9)
 
@@ -162,13 +161,6 @@ def test_what_was_spent_is_a_promise_that_holds(ledger):
         assert found.charges == count
         assert delta_above(rho(found), found.spent.epsilon) <= found.spent.delta
         assert found.spent.within(found.budget)
-
-
-def test_another_format_is_refused(ledger, monkeypatch):
-    charge(ledger, 1)
-    monkeypatch.setattr(ledger_file, "FORMAT", 6)
-    with pytest.raises(LedgerError, match="another version of covey"):
-        ledger.datasets()
 
 
 def test_charges_past_the_cap_are_found_when_the_file_is_read(ledger, monkeypatch):

@@ -217,13 +217,6 @@ def test_bad_input_21_group_size_beyond_n():
     assert covey.AnonymousSynthesizer(group_size=500).fit(X).groups == 1
 
 
-@pytest.mark.parametrize("size", [2, 3, 7, 333, 499])
-def test_bad_input_22_no_group_below_the_size(size):
-    synth = covey.AnonymousSynthesizer(group_size=size).fit(X)
-    assert synth.groups == 500 // size
-    assert synth.centres.weights.min() >= size / 500 - 1e-15
-
-
 WRONG = {
     "epsilon": [0, -1, float("nan"), float("inf"), "abc", None],
     "kappa": [0, 1, -0.5, float("nan"), "x"],

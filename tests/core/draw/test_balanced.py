@@ -40,21 +40,6 @@ def test_shares_are_systematic():
     np.testing.assert_allclose(totals / 400, 137 * weights, atol=0.15)
 
 
-def test_rows_have_the_centres_moments():
-    cloud = cloud_of(1)
-    pairs = (cloud.points * cloud.weights[:, None]).T @ cloud.points
-    off = ~np.eye(8, dtype=bool)
-    mean, second = np.zeros(8), np.zeros((8, 8))
-    generator = np.random.default_rng(2)
-    for _ in range(60):
-        rows = sample_bits(cloud, 300, generator).astype(float)
-        assert rows.shape == (300, 8)
-        mean += rows.mean(axis=0) / 60
-        second += rows.T @ rows / 300 / 60
-    assert np.abs(mean - cloud.weights @ cloud.points).max() < 3e-3
-    assert np.abs(second - pairs)[off].max() < 6e-3
-
-
 def test_sampling_error_is_a_fraction_of_independent_rounding():
     cloud = cloud_of(3)
     pairs = (cloud.points * cloud.weights[:, None]).T @ cloud.points

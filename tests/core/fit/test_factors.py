@@ -238,12 +238,3 @@ def test_exclusive_and_implied_columns_are_found_without_being_told():
     apart = (joint == 0) & (model > 4 * sd)
     assert apart.sum() > 20
     assert np.mean(np.abs(found[apart]) < sd / 100) > 0.8
-
-
-def test_where_the_model_is_right_noise_is_shrunk_away():
-    g = np.random.default_rng(1)
-    m = g.uniform(0.2, 0.8, 40)
-    model = np.outer(m, m)[np.triu_indices(40, 1)]
-    seen = model + 0.01 * g.standard_normal(len(model))
-    found = atomic_bayes(seen, model, 0.01, m, 0.001)
-    assert np.sqrt(np.mean((found - model) ** 2)) < 0.2 * 0.01

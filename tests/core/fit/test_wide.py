@@ -50,15 +50,6 @@ def test_devices_give_the_same_centres(device):
     assert error(X, there) == pytest.approx(error(X, here), rel=0.05)
 
 
-def test_devices_take_the_same_first_steps(device):
-    noisy, _ = noisy_table(n=1000, clips=True)
-    here, there = (
-        denoise(LowRankPairs.of(noisy, d, np.random.default_rng(10)), 40, 4, quiet, 1, 4).factors.centres
-        for d in (PROCESSOR, device)
-    )
-    assert there == pytest.approx(here, abs=2e-3)
-
-
 def test_what_clipping_did_is_the_dense_answer_within_the_basis():
     noisy, X = noisy_table(p=60, clips=True)
     centres = np.repeat(X[:200].astype(float), 2, axis=0)

@@ -101,13 +101,6 @@ def test_theorem_3_10_tensorization_needs_the_groups_means(d):
         assert holds(x, np.full_like(x, x.mean()))
 
 
-def test_tensorization_needs_more_than_a_factor_of_one():
-    # Two opposite points merged: degree 4 is lost as much as degree 2, so the test above compares real numbers.
-    x = np.array([[1.0, 0.0], [-1.0, 0.0]])
-    y = conditional_expectation(x, np.zeros(2))
-    assert np.linalg.norm(moment(x, 4) - moment(y, 4)) == pytest.approx(covariance_loss(x, np.zeros(2)))
-
-
 def separated_subset(n, p, generator):
     """Lemma 3.15: random points of p^{-1/2}{0,1}ᵖ, drawn again until they are 1/2-separated."""
     for _ in range(1000):
