@@ -107,38 +107,6 @@ def test_a_file_beside_the_schema_is_read_into_it(tmp_path):
         Schema.from_dict(document)
 
 
-def derived(what, type_="number"):
-    return {"fields": [AREA, PAY, {"name": "d", "type": type_, "covey": {"derived": what}}]}
-
-
-@pytest.mark.parametrize(
-    ("document", "words"),
-    [
-        (derived("area"), "Give an object"),
-        (derived({"from": ["area"]}), "without a rule"),
-        (derived({"map": {"a": 1}}), "no source is named"),
-        (derived({"from": ["aera"], "map": {"a": 1}}), "no field 'aera'"),
-        (derived({"from": ["area"], "map": {"north": "much"}}), "not a value of type number"),
-        (derived({"from": ["area", "pay"], "map": {"north": 1}}), "wrong map"),
-        (derived({"from": ["area"], "map": [["north", 1], ["north", 2]]}), "two values for north"),
-        (derived({"from": ["pay"], "edges": [0, 10], "labels": [1, 2]}), "2 edges and 2 labels"),
-        (derived({"from": ["pay"], "edges": [10, 0], "labels": [1]}), "wrong edges"),
-        (derived({"expression": "pay +"}), "not an expression"),
-        (derived({"expression": "__import__('os')"}), "not a known function"),
-        (derived({"expression": "pay.real"}), "not understood"),
-        (derived({"expression": "[pay for pay in pay]"}), "not understood"),
-        (derived({"expression": "years(pay)"}), "calls years with 1"),
-        (derived({"expression": "1 + 1"}), "names no other column"),
-        (derived({"expression": "d + 1"}), "derived from itself"),
-        (derived({"expression": "pay"}, "string"), "Expressions give numbers"),
-        (derived({"from": ["area"], "mapp": {}}), "mapp"),
-    ],
-)
-def test_wrong_functions_are_refused_in_words(document, words):
-    with pytest.raises(ParameterError, match=words):
-        Schema.from_dict(document)
-
-
 def test_they_stand_in_no_rule():
     rule = {"forbid": {"density": {"minimum": 100}, "area": "north"}}
     with pytest.raises(ParameterError, match="derived from others and stands in rule"):

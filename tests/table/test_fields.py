@@ -9,6 +9,7 @@ import pytest
 
 import covey
 from covey.errors import ParameterError
+from covey.table.attributes import ColumnLog
 from covey.table.codec import Codec
 from covey.table.fields import typed
 from covey.table.schema import Field, Schema
@@ -17,11 +18,8 @@ from tests.table.examples import one, rng, some_codes
 
 CODES = [f"{chapter}{i:02d}" for chapter in "ABCDEFGH" for i in range(40)]
 CODE = {"name": "code", "type": "string", "constraints": {"enum": CODES}, "covey": {"levels": 1}}
-KIND = {
-    "name": "chapter",
-    "type": "string",
-    "covey": {"derived": {"from": "code", "map": {code: code[0] for code in CODES[:-1]}}},
-}
+CHAPTERS = {"from": "code", "map": {code: code[0] for code in CODES[:-1]}}
+KIND = {"name": "chapter", "type": "string", "covey": {"derived": CHAPTERS}}
 SEX = {"name": "sex", "type": "string", "constraints": {"enum": ["f", "m"], "required": True}}
 
 INCOME = Field("x", "number", -10, 100, bins=11, decimals=1, special=("N", "-99", "<5"))
@@ -79,12 +77,8 @@ def test_flags_are_written_and_read_in_their_own_words():
     entry = {"name": "churn", "type": "boolean", "falseValues": ["No"], "trueValues": ["Yes"]}
     field = Field.from_dict(entry)
     assert field.to_dict() == entry
-    assert (field.labels, field.written, field.value("Yes", "x"), field.value(False, "x")) == (
-        ("No", "Yes"),
-        "string",
-        True,
-        False,
-    )
+    assert (field.labels, field.written) == (("No", "Yes"), "string")
+    assert (field.value("Yes", "x"), field.value(False, "x")) == (True, False)
     assert replace(field, flags=("0", "1")).written == "integer"
     for wrong in ({"falseValues": None}, {"trueValues": ["no"]}, {"trueValues": ["J", "Y"]}, {"type": "string"}):
         with pytest.raises(ParameterError, match="trueValues"):
@@ -97,9 +91,7 @@ def test_groups_are_first_letters_or_a_derived_field():
     by_field = {**CODE, "covey": {"levels": "chapter"}}
     derived = Codec(Schema.from_dict({"fields": [by_field, KIND, SEX]})).groups("code")
     assert derived[:319] == groups[:319]
-    assert (
-        len({*derived[:319], derived[319], derived[320]}) == 10
-    )  # what the list leaves out, and missing, by themselves
+    assert len({*derived[:319], derived[319], derived[320]}) == 10  # what the list leaves out, and missing, alone
     assert Schema.from_dict({"fields": [{**CODE, "covey": {"levels": "icd10"}}]})["code"].levels == 3
     assert Codec(Schema.from_dict({"fields": [SEX, CODE]})).groups("sex") == ()
 
@@ -132,12 +124,8 @@ def test_groups_of_many_codes_come_out_closer_with_levels():
 
     def error(field, seed):
         schema = Schema.from_dict({"fields": [field, SEX]})
-        rows = (
-            covey.PrivateSynthesizer(0.3, 1e-9, schema=schema, composition="gaussian", seed=seed)
-            .fit(table)
-            .sample(4000)
-        )
-        first = rows["code"].drop_nulls().str.slice(0, 1).to_list()
+        synth = covey.PrivateSynthesizer(0.3, 1e-9, schema=schema, composition="gaussian", seed=seed)
+        first = synth.fit(table).sample(4000)["code"].drop_nulls().str.slice(0, 1).to_list()
         found = np.array([first.count(letter) for letter in "ABCDEFGH"]) / 4000
         return np.abs(found - true).sum() / 2
 
@@ -146,50 +134,71 @@ def test_groups_of_many_codes_come_out_closer_with_levels():
     assert grouped < 0.75 * plain
 
 
-def test_numbers_in_frames_are_clipped_and_holes_are_missing():
-    codes, log = one(Field("x", "integer", 0, 9), np.array([1.0, np.nan, np.inf, -np.inf, 1e300]))
-    assert codes == [1, 10, 9, 0, 9]
-    assert (log.missing, log.clipped, log.unparseable) == (1, 3, 0)
+TWO, INCOMPLETE = ("a", "b"), ["", "x", "4"]
+DIGIT, COARSE, FLAG = Field("x", "integer", 0, 9), Field("x", "integer", -99, 9, bins=3), Field("x", "boolean")
+SOME = ["a", " b ", "zebra", "", "null", "a\0", None]
+NUMBERED = Field("x", "string", enum=("1", "2"))
+DAYS = Field("x", "date", date(2020, 1, 1), date(2020, 1, 5))
+HOURS = Field("x", "datetime", datetime(2020, 1, 1), datetime(2020, 1, 1, 23, 59, 59), bins=24)
+CLOCK = Field("x", "time", "08:00", "19:59:59", bins=12)
+SPECIALS = {"5": 1, "N": 11, " N ": 11, "-99": 12, "-99.0": 12, "<5": 13, "n": 14, "": 14, None: 14, "-9.5": 0}
+SPECIALS |= {"100": 10, "4e3": 10, "'<5": 14, "'-99": 12}
+ISO = ["2020-01-02", " 20200103 ", "2020-01-04T10:00:00", "3.1.2020", "2020-02-30", "1999-01-01", "9999-12-31", ""]
+MOMENTS = [f"2020-01-01{clock}" for clock in ("T03:00:00", " 04:59:59", "T05:00:00Z", "T08:00:00+02:00", "")]
+TIMES = ["8:05", "08:05:30", "19:59:59.7", "24:00", "7:00", "23:00", "9h", "2024-03-19 10:15:00", None]
+WORDS = ["true", "FALSE", "Yes", "no", "1", "0", " True ", "maybe", ""]
+# A field, cells, the codes that are read, and what is counted of them.
+READ = [
+    (DIGIT, np.array([1.0, np.nan, np.inf, -np.inf, 1e300]), [1, 10, 9, 0, 9], {"missing": 1, "clipped": 3}),
+    # A required field takes its default or the first category.
+    (replace(DIGIT, required=True), INCOMPLETE, [0, 0, 4], {"missing": 1, "unparseable": 1}),
+    (replace(DIGIT, required=True, default=5), INCOMPLETE, [5, 5, 4], {"missing": 1, "unparseable": 1}),
+    (Field("x", "string", enum=TWO, required=True, default="b"), ["", "?"], [1, 1], {"missing": 1, "unknown": 1}),
+    (Field("x", "boolean", required=True, default=True), ["", "no"], [1, 0], {"missing": 1}),
+    # Unknown categories go to other, then to the default, then to missing.
+    (Field("x", "string", enum=TWO, other="rest"), SOME, [0, 1, 2, 3, 3, 3, 3], {"missing": 4, "unknown": 1}),
+    (Field("x", "string", enum=TWO, other="b"), SOME, [0, 1, 1, 2, 2, 2, 2], {"missing": 4, "unknown": 1}),
+    (Field("x", "string", enum=TWO, default="a"), SOME, [0, 1, 0, 2, 2, 2, 2], {"missing": 4, "unknown": 1}),
+    (Field("x", "string", enum=TWO), SOME, [0, 1, 2, 2, 2, 2, 2], {"missing": 4, "unknown": 1}),
+    # Categories may be numbers in the frame.
+    (NUMBERED, [1, 2, None], [0, 1, 2], {"missing": 1}),
+    (NUMBERED, np.array([1.0, 2.0, np.nan]), [0, 1, 2], {"missing": 1}),
+    (NUMBERED, ["1", 2, 2.0, None, (3,)], [0, 1, 1, 2, 2], {"missing": 1, "unknown": 1}),
+    (FLAG, WORDS, [1, 0, 1, 0, 1, 0, 1, 2, 2], {"missing": 1, "unparseable": 1}),
+    (FLAG, [True, False, None], [1, 0, 2], {"missing": 1}),
+    (FLAG, [1, 0, 7], [1, 0, 2], {"unparseable": 1}),
+    (FLAG, ["t", "F", "y", "N", "x"], [1, 0, 1, 0, 2], {"unparseable": 1}),  # PostgreSQL writes t and f
+    # Special values are categories behind the bins.
+    (INCOME, [*SPECIALS], [*SPECIALS.values()], {"missing": 2, "clipped": 1, "unparseable": 2}),
+    (INCOME, np.array([-99.0, 5, np.nan, -98]), [12, 1, 14, 0], {"missing": 1, "clipped": 1}),
+    (INCOME, [-99, "N", 5.0], [12, 11, 1], {}),
+    # Dates and times are ISO 8601.
+    (DAYS, ISO, [1, 2, 3, 5, 5, 0, 4, 5], {"missing": 1, "clipped": 2, "unparseable": 2}),
+    (DAYS, [date(2020, 1, 2), None], [1, 5], {"missing": 1}),
+    (DAYS, [datetime(2020, 1, 2, 23), None], [1, 5], {"missing": 1}),
+    (DAYS, [3, 4], [5, 5], {"unparseable": 2}),
+    (HOURS, MOMENTS, [3, 4, 5, 6, 0], {}),
+    (HOURS, ["2020-01-01T07:00:00.5", "noon", None], [7, 24, 24], {"missing": 1, "unparseable": 1}),
+    (CLOCK, TIMES, [0, 0, 11, 12, 0, 11, 12, 2, 12], {"missing": 1, "clipped": 2, "unparseable": 2}),
+    (CLOCK, [time(9), time(23), None], [1, 11, 12], {"missing": 1, "clipped": 1}),
+    (CLOCK, pl.Series([time(9), None]), [1, 12], {"missing": 1}),
+]
+# With declared missing values, for text and numbers; a special value wins over them.
+READ_MISSING = [
+    (COARSE, ["-99", "1", " -99 "], ("", "-99"), [3, 2, 3]),
+    (COARSE, [-99, 1], ("", "-99"), [3, 2]),
+    (Field("x", "string", enum=("a",), other="o"), ["a", "?"], ("?",), [0, 2]),
+    (INCOME, ["-99", "N", "NA"], ("", "-99", "N", "NA"), [12, 11, 14]),
+]
 
 
-def test_a_required_field_takes_its_default_or_the_first_category():
-    assert one(Field("x", "integer", 0, 9, required=True), ["", "x", "4"])[0] == [0, 0, 4]
-    assert one(Field("x", "integer", 0, 9, required=True, default=5), ["", "x", "4"])[0] == [5, 5, 4]
-    assert one(Field("x", "string", enum=("a", "b"), required=True, default="b"), ["", "a", "?"])[0] == [1, 0, 1]
-    assert one(Field("x", "boolean", required=True, default=True), ["", "no"])[0] == [1, 0]
-
-
-def test_unknown_categories_go_to_other_then_default_then_missing():
-    cells = ["a", " b ", "zebra", "", "null", "a\0", None]
-    codes, log = one(Field("x", "string", enum=("a", "b"), other="rest"), cells)
-    assert codes == [0, 1, 2, 3, 3, 3, 3]
-    assert (log.unknown, log.missing) == (1, 4)
-    assert one(Field("x", "string", enum=("a", "b"), other="b"), cells)[0] == [0, 1, 1, 2, 2, 2, 2]
-    assert one(Field("x", "string", enum=("a", "b"), default="a"), cells)[0] == [0, 1, 0, 2, 2, 2, 2]
-    assert one(Field("x", "string", enum=("a", "b")), cells)[0] == [0, 1, 2, 2, 2, 2, 2]
-
-
-def test_categories_may_be_numbers_in_the_frame():
-    field = Field("x", "string", enum=("1", "2"))
-    assert one(field, [1, 2, None])[0] == [0, 1, 2]
-    assert one(field, np.array([1.0, 2.0, np.nan]))[0] == [0, 1, 2]
-    assert one(field, ["1", 2, 2.0, None, (3,)])[0] == [0, 1, 1, 2, 2]
-
-
-def test_flags_are_read_in_any_case():
-    cells = ["true", "FALSE", "Yes", "no", "1", "0", " True ", "maybe", ""]
-    codes, log = one(Field("x", "boolean"), cells)
-    assert codes == [1, 0, 1, 0, 1, 0, 1, 2, 2]
-    assert (log.unparseable, log.missing) == (1, 1)
-    assert one(Field("x", "boolean"), [True, False, None])[0] == [1, 0, 2]
-    assert one(Field("x", "boolean"), [1, 0, 7])[0] == [1, 0, 2]
-    assert one(Field("x", "boolean"), ["t", "F", "y", "N", "x"])[0] == [1, 0, 1, 0, 2]  # PostgreSQL writes t and f
-
-
-def test_declared_missing_values_hold_for_text_and_numbers():
-    assert one(Field("x", "integer", -99, 9, bins=3), ["-99", "1", " -99 "], missing_values=("", "-99"))[0] == [3, 2, 3]
-    assert one(Field("x", "integer", -99, 9, bins=3), [-99, 1], missing_values=("", "-99"))[0] == [3, 2]
-    assert one(Field("x", "string", enum=("a",), other="o"), ["a", "?"], missing_values=("?",))[0] == [0, 2]
+def test_cells_are_read_by_one_rule_and_what_is_not_taken_as_it_stands_is_counted():
+    for field, cells, codes, counted in READ:
+        assert one(field, cells) == (codes, ColumnLog(**counted)), (field, cells)
+        assert Field.from_dict(field.to_dict()) == field
+    for field, cells, missing, codes in READ_MISSING:
+        assert one(field, cells, missing_values=missing)[0] == codes, (field, cells)
+    assert Codec(Schema((INCOME,))).domain_sizes == (15,)
 
 
 def test_values_are_uniform_inside_their_bin_at_the_declared_precision():
@@ -198,23 +207,6 @@ def test_values_are_uniform_inside_their_bin_at_the_declared_precision():
     found, counts = np.unique(values, return_counts=True)
     assert found.tolist() == [0.0, 0.1, 0.2, 0.3, 0.4]
     assert np.all(np.abs(counts - 4000) < 5 * np.sqrt(4000))
-
-
-# Special values: words among numbers, each a category beside the bins.
-
-
-def test_special_values_are_categories_behind_the_bins():
-    cells = ["5", "N", " N ", "-99", "-99.0", "<5", "n", "", None, "-9.5", "100", "4e3", "'<5", "'-99"]
-    codes, log = one(INCOME, cells)
-    assert Codec(Schema((INCOME,))).domain_sizes == (15,)
-    assert codes == [1, 11, 11, 12, 12, 13, 14, 14, 14, 0, 10, 10, 14, 12]
-    assert (log.missing, log.clipped, log.unparseable, log.unknown) == (2, 1, 2, 0)
-    assert one(INCOME, np.array([-99.0, 5, np.nan, -98]))[0] == [12, 1, 14, 0]
-    assert one(INCOME, [-99, "N", 5.0])[0] == [12, 11, 1]
-
-
-def test_a_special_value_wins_over_missing_values():
-    assert one(INCOME, ["-99", "N", "NA"], missing_values=("", "-99", "N", "NA"))[0] == [12, 11, 14]
 
 
 @pytest.mark.parametrize("required", [True, False])
@@ -236,16 +228,3 @@ def test_special_values_survive_files(tmp_path, required):
         assert Schema(fields).validate(table) == []
     assert {"N", "-99", "<5"} <= set(columns["x"].to_list())
     assert "'-" not in "".join(word for word in (tmp_path / "t.csv").read_text().split(",") if word[2:].isdigit())
-
-
-def test_times_of_day():
-    field = Field("x", "time", "08:00", "19:59:59", bins=12)
-    cells = ["8:05", "08:05:30", "19:59:59.7", "24:00", "7:00", "23:00", "9h", "2024-03-19 10:15:00", None]
-    codes, log = one(field, cells)
-    assert codes == [0, 0, 11, 12, 0, 11, 12, 2, 12]
-    assert (log.unparseable, log.clipped, log.missing) == (2, 2, 1)
-    assert one(field, [time(9), time(23), None])[0] == [1, 11, 12]
-    assert one(field, pl.Series([time(9), None]))[0] == [1, 12]
-    assert Field.from_dict(field.to_dict()) == field
-    with pytest.raises(ParameterError, match="not a value of type time"):
-        Field("x", "time", "8", "9 pm")

@@ -19,37 +19,6 @@ from tests.table.examples import RULED, repaired, rng, ruled, some_codes
 SHARES = {"body": {"fields": ["a", "b", "c"], "sum": 1}}
 
 
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (ruled({"at_most": {"fields": ["ill", "nobody"], "limit": 1}}), "'nobody'"),
-        (ruled({"at_most": {"fields": ["ill", "age"], "limit": 1}}), "'age' has type integer"),
-        (ruled({"at_most": {"fields": ["ill"], "limit": -1}}), "limit"),
-        (ruled({"at_most": {"fields": ["ill"]}}), "incomplete"),
-        (ruled({"less_equal": {"left": "age", "right": "born"}}), "'born' has type date"),
-        (ruled({"less_equal": {"left": "sex", "right": "sex"}}), "each once"),
-        (ruled({"linear": {"coefficients": {"age": 0}, "maximum": 1}}), "other than 0"),
-        (ruled({"forbid": {"sex": "x"}}), "'x'"),
-        (ruled({"forbid": {"sex": []}}), "empty"),
-        (ruled({"forbid": {"nobody": 1}}), "'nobody'"),
-        (ruled({"forbid": {"site": "north"}}), "constant"),
-        (ruled({"imply": {}}), "'imply'"),
-        (ruled({"requires": {"if": {"age": {"maximum": 14}}}}), "incomplete"),
-        (ruled({"requires": {"if": {}, "then": {"ill": True}}}), "both under if and under then"),
-        (ruled({"requires": {"if": {"age": 3}, "then": {"job": ["king"]}}}), "no category 'king'"),
-        (ruled({"requires": {"if": {"agee": 3}, "then": {"ill": True}}}), "requires rule names 'agee'"),
-        (ruled({"requires": {"if": {"ill": True}, "then": {"ill": False}}}), "each once"),
-        (ruled({"forbid": {"age": ["nothing"], "ill": True}}), "not a value of type integer"),
-        (ruled({"require": {"if": {"ill": True}, "then": {"well": False}}}), "forbid or requires"),
-    ],
-)
-def test_a_wrong_rule_is_a_parameter_error_that_names_it(data, words):
-    with pytest.raises(ParameterError) as error:
-        Schema.from_dict(data)
-    assert words in str(error.value)
-    assert error.value.exit_code == 2
-
-
 def test_forbid_takes_one_value_or_a_list():
     rule = Schema.from_dict(ruled({"forbid": {"sex": "f", "ill": True}})).rules[0]
     assert isinstance(rule, Forbid)
@@ -192,32 +161,6 @@ def test_linear_rules_on_declared_bins_are_repaired_inside_them():
     many = {"linear": {"coefficients": {"a": 1e8, "b": 1e-12}, "maximum": 1}}  # more digits than whole numbers have
     assert Codec(schema([number("a"), number("b")], many)).book.regions == []
     assert len(Codec(schema([number("a"), number("b")], rule)).book.regions) == 1
-
-
-@pytest.mark.parametrize(
-    ("rule", "words"),
-    [
-        ({"fields": ["a", "b"], "sum": 5}, "no row was found"),
-        ({"fields": ["a", "b"]}, "needs a sum"),
-        ({"fields": ["a", "b"], "sum": {"at": 1}}, "'at'"),
-        ({"fields": ["a", "b"], "sum": {"equals": 1, "maximum": 2}}, "equals and more"),
-        ({"fields": ["a", "b"], "sum": {}}, "needs a minimum"),
-        ({"fields": ["a", "b"], "sum": {"minimum": 2, "maximum": 1}}, "above maximum"),
-        ({"fields": ["a", "b"], "sum": "1"}, "finite numbers"),
-        ({"fields": ["a", "b"], "increasing": "yes"}, "true or false"),
-        ({"fields": "ab", "sum": 1}, "list of names"),
-        ({"fields": ["a", "nobody"], "sum": 1}, "'nobody'"),
-        ({"fields": ["a", "ill"], "sum": 1}, "'ill' has type boolean"),
-        ({"fields": ["a", "a"], "sum": 1}, "each once"),
-        ({"fields": ["a"], "linear": [{"coefficients": {"b": 1}, "maximum": 1}]}, "not among its fields"),
-        ({"fields": ["a"], "linear": [{"maximum": 1}]}, "incomplete"),
-        ({"fields": ["a", "b"], "linear": [{"coefficients": {"a": 3, "b": 2}, "equals": 0.005}]}, "more decimals"),
-    ],
-)
-def test_a_wrong_body_is_refused_in_words(rule, words):
-    with pytest.raises(ParameterError) as error:
-        Codec(schema([number("a"), number("b"), {"name": "ill", "type": "boolean"}], {"body": rule}))
-    assert words in str(error.value)
 
 
 def test_a_body_reads_as_a_sentence():
