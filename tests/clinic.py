@@ -6,38 +6,21 @@ import json
 import numpy as np
 
 from covey.table.description import Description
+from tests.entries import entry
 
+KEY = {"fields": "who", "reference": {"resource": "patients", "fields": "id"}}
+DAY = entry("day", "integer", 0, 365, required=True, default=0)
+VISITS = [{"name": "who", "type": "string"}, DAY, entry("ward", "string", enum=["a", "b"])]
+PATIENTS = [{"name": "id", "type": "string"}, entry("age", "integer", 0, 99)]
 GOOD = {
     "title": "A clinic",
     "resources": [
-        {
-            "name": "patients",
-            "path": "patients.csv",
-            "schema": {
-                "primaryKey": "id",
-                "fields": [
-                    {"name": "id", "type": "string"},
-                    {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 99}},
-                ],
-            },
-        },
+        {"name": "patients", "path": "patients.csv", "schema": {"primaryKey": "id", "fields": PATIENTS}},
         {
             "name": "visits",
             "path": "visits.csv",
             "covey": {"at_most": 9, "order": "day"},
-            "schema": {
-                "foreignKeys": [{"fields": "who", "reference": {"resource": "patients", "fields": "id"}}],
-                "fields": [
-                    {"name": "who", "type": "string"},
-                    {
-                        "name": "day",
-                        "type": "integer",
-                        "constraints": {"minimum": 0, "maximum": 365, "required": True},
-                        "covey": {"default": 0},
-                    },
-                    {"name": "ward", "type": "string", "constraints": {"enum": ["a", "b"]}},
-                ],
-            },
+            "schema": {"foreignKeys": [KEY], "fields": VISITS},
         },
     ],
 }

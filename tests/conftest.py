@@ -25,6 +25,14 @@ def few_steps(monkeypatch):
     take_few_steps(monkeypatch.setattr)
 
 
+@pytest.fixture
+def at_home(tmp_path, monkeypatch):
+    """A folder to work in, with a ledger of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.sqlite"))
+    return tmp_path
+
+
 @pytest.fixture(scope="module")
 def visits(tmp_path_factory):
     """A folder with an example table, visits.csv, and its confirmed schema, schema.json."""

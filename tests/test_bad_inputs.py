@@ -41,15 +41,8 @@ FIELDS = [
     entry("member", "boolean", required=True),
     entry("joined", "date", "2020-01-01", "2020-12-31", bins=4),
 ]
-FILES = {
-    "README.md",
-    "SHA256SUMS",
-    "SHA256SUMS.report",
-    "croissant.json",
-    "dcat.json",
-    "deployment.yaml",
-    "report.html",
-}
+FILES = {"README.md", "SHA256SUMS", "SHA256SUMS.report", "croissant.json", "dcat.json", "deployment.yaml"}
+FILES |= {"report.html", "model.npz", "measurements.npz", "synthetic.csv"}
 FILES |= {f"{name}.json" for name in ("certificate", "measurements", "privacy", "schema")}
 FILES |= {"model.npz", "measurements.npz", "synthetic.csv"}
 
@@ -97,9 +90,8 @@ def without_rows(path):
         return header, len(rows)
     text = without_noise(path.read_text(encoding="utf-8"))
     if path.name == "certificate.json":
-        return {
-            key: [*value] if key in NOISY else value for key, value in json.loads(text).items() if key != "technical"
-        }
+        said = {key: value for key, value in json.loads(text).items() if key != "technical"}
+        return {key: [*value] if key in NOISY else value for key, value in said.items()}
     if path.name in ("croissant.json", "dcat.json", "deployment.yaml"):
         return re.sub(r"[0-9a-f]{64}|20\d\d-\d\d-\d\d", "", text)
     return text if path.suffix in (".md", ".json") and path.name != "measurements.json" else None
@@ -143,9 +135,8 @@ class Desk:
 
     def release(self, *options, table="table.csv", epsilon="1", dataset="people", out="out"):
         names = ["--dataset", dataset] if dataset else []
-        return self.run(
-            "release", table, "--schema", "schema.json", "--epsilon", epsilon, *names, "--out", out, *MISFITS, *options
-        )
+        words = ("--schema", "schema.json", "--epsilon", epsilon, *names, "--out", out, *MISFITS, *options)
+        return self.run("release", table, *words)
 
     def seeded(self, *options, out="out", **named):
         return self.release("--seed", "5", *options, dataset=None, out=out, **named)
@@ -506,13 +497,8 @@ REQUIRED = [
     entry("age", "integer", 0, 99, required=True, default=50, bins=5),
     *FIELDS[2:],
 ]
-BLANKS = {
-    "blank": ",,,,",
-    "spaces": " ,  ,\t, ,   ",
-    "NaN": "NaN,nan,NAN,NaN,nan",
-    "null": "null,NULL,null,Null,null",
-    "quoted": '"","","","",""',
-}
+BLANKS = {"blank": ",,,,", "spaces": " ,  ,\t, ,   ", "quoted": '"","","","",""'}
+BLANKS |= {"NaN": "NaN,nan,NAN,NaN,nan", "null": "null,NULL,null,Null,null"}
 
 
 BEYOND = {
@@ -889,10 +875,8 @@ def test_bad_input_34_hostile_labels_in_schema_and_data(desk, name):
     writer.writerows([LABELS[i % len(LABELS)], *row.split(",")[1:]] for i, row in enumerate(ROWS))
     desk.table(text.getvalue().encode())
     before = set(desk.folder.parent.rglob("*"))
-    runs = {
-        "out": desk.release("--rows", "300"),
-        "anonymous": anonymize(desk, "--group-size", "5", "--rows", "300", out="anonymous"),
-    }
+    runs = {"out": desk.release("--rows", "300")}
+    runs["anonymous"] = anonymize(desk, "--group-size", "5", "--rows", "300", out="anonymous")
     for out, run in runs.items():
         assert run.exit_code == 0, (run.output, run.exception)
         desk.ok("verify", out)

@@ -26,24 +26,15 @@ from covey.workflow import Account, PrivateOrder, release, resume
 from tests.clinic import clinic
 from tests.clinic import write as write_linked
 from tests.commands import run
+from tests.entries import entry
 
-pytestmark = [
-    pytest.mark.usefixtures("few_steps"),
-    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
-]
+pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]
 # Whose functions make words: what they call fails through them. The claim is let go when all is done.
 ABOVE_THE_DATA = tuple(str(Path(covey.__file__).parent / name) for name in ("release", "answers"))
 
 
-def day(name, first, last, **own):
-    return {"name": name, "type": "date", "constraints": {"minimum": first, "maximum": last}, "covey": own}
-
-
-def whole(name, low, high, **own):
-    return {"name": name, "type": "integer", "constraints": {"minimum": low, "maximum": high}, "covey": own}
-
-
-SEX = {"name": "sex", "type": "string", "constraints": {"enum": ["f", "m"], "required": True}}
+SEX = entry("sex", "string", enum=["f", "m"], required=True)
+LOWER = {"less_equal": {"left": "ap_lo", "right": "ap_hi"}}
 
 
 def order_for(folder, fields, cells, rules=(), **more):
@@ -66,15 +57,10 @@ def rows_of(kind, stream, count=150):
     return list(zip(*{"after": (seen, later, sex), "pressure": (low, high, sex)}[kind], strict=True))
 
 
+OFFENSE = entry("offense", "date", "2013-01-01", "2016-12-31")
 ORDERS = {
-    "after": (
-        [day("offense", "2013-01-01", "2016-12-31"), day("jail", "2013-01-01", "2016-12-31", after="offense"), SEX],
-        [],
-    ),
-    "pressure": (
-        [whole("ap_lo", 0, 200), whole("ap_hi", 0, 250), SEX],
-        [{"less_equal": {"left": "ap_lo", "right": "ap_hi"}}],
-    ),
+    "after": ([OFFENSE, entry("jail", "date", "2013-01-01", "2016-12-31", after="offense"), SEX], []),
+    "pressure": ([entry("ap_lo", "integer", 0, 200), entry("ap_hi", "integer", 0, 250), SEX], [LOWER]),
 }
 
 
@@ -92,7 +78,7 @@ def test_an_order_between_two_columns_is_released_and_its_report_says_why_there_
 
 
 def test_rules_of_learned_schemas_that_contradict_each_other_are_refused_before_the_charge(tmp_path):
-    fields = [{"name": "x", "type": "integer", "covey": {"learn": True}}, SEX, whole("y", 0, 9)]
+    fields = [{"name": "x", "type": "integer", "covey": {"learn": True}}, SEX, entry("y", "integer", 0, 9)]
     rules = [{"forbid": {"sex": "f"}}, {"forbid": {"sex": "m"}}]
     order = order_for(tmp_path, fields, [[1, "f", 2]] * 50, rules)
     with pytest.raises(ParameterError, match="contradict each other"):
@@ -111,9 +97,8 @@ def kinds(visits, quick_persons, tmp_path_factory):
     write_linked(folder, clinic())
     order = ORDERS["pressure"]
     fields = Schema.from_dict({"fields": order[0], "covey": {"rules": order[1]}})
-    table = dict(
-        zip(("ap_lo", "ap_hi", "sex"), map(list, zip(*rows_of("pressure", random.Random(2)), strict=True)), strict=True)
-    )
+    columns = map(list, zip(*rows_of("pressure", random.Random(2)), strict=True))
+    table = dict(zip(("ap_lo", "ap_hi", "sex"), columns, strict=True))
     package = Description.load(folder / "package.json")
     tables = {part.name: folder / part.path for part in package.tables}
     return {

@@ -15,32 +15,29 @@ from covey.demo import demonstrate, example_patients, example_visits
 from covey.errors import ArgumentError
 from covey.release.verify import verify_bundle
 from covey.table.schema import Schema
-from tests.commands import run
+from tests.commands import run, spent, told
+from tests.entries import entry
 from tests.methods.test_proposals import WORDS
 from tests.methods.test_proposals import related as with_relations
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 ROOT = Path(__file__).parents[1]
-COMMANDS = [name for name in main.commands if name != "ledger"] + [
-    f"ledger {name}" for name in main.commands["ledger"].commands
-]
+COMMANDS = [name for name in main.commands if name != "ledger"]
+COMMANDS += [f"ledger {name}" for name in main.commands["ledger"].commands]
 
 
 @pytest.fixture
-def desk(tmp_path, monkeypatch):
+def desk(at_home):
     """A folder with an example table, a confirmed schema and a ledger."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.sqlite"))
     example_visits(Path("visits.csv"), 400)
-    assert run("init visits.csv -o schema.json").exit_code == 0
-    assert run("confirm schema.json --all").exit_code == 0
-    assert run("confirm schema.json age cost admitted").exit_code == 0
-    assert run("ledger open visits --budget 2").exit_code == 0
-    return tmp_path
-
-
-def spent():
-    return json.loads(run("ledger show --json").stdout)[0]["spent"]
+    for line in (
+        "init visits.csv -o schema.json",
+        "confirm schema.json --all",
+        "confirm schema.json age cost admitted",
+    ):
+        told(line)
+    told("ledger open visits --budget 2")
+    return at_home
 
 
 # Refused before any data is opened or any budget is spent, in words that name the option and the way out.
@@ -50,12 +47,12 @@ REFUSED = [
     (f"{RELEASE} 1,0", 2, "'1,0'. Write 1.0."),
     (f"{RELEASE} one", 2, "got 'one'.\n"),
     (f"{RELEASE} 11", 2, "--confirm-large-epsilon"),
-    (f"{RELEASE} 1 --delta 0.01", 4, "does not cover this"),
+    (f"{RELEASE} 1 --delta 0.01".replace("visits.csv", "no.csv"), 4, "does not cover this"),
     (f"{RELEASE} 1 --log out", 2, "would lie in the bundle"),
     (f"{RELEASE} 1 --log visits.csv", 2, "exists"),
     ("release visits.csv --schema none.json --epsilon 1 --dataset visits --out out", 2, "none.json"),
     ("release nope.csv --schema schema.json --epsilon 1 --dataset visits --out out", 3, "nope.csv"),
-    ("release visits.csv --schema schema.json --epsilon 1 --dataset wisits --out out", 4, "covey ledger open wisits"),
+    ("release no.csv --schema schema.json --epsilon 1 --dataset wisits --out out", 4, "covey ledger open wisits"),
     ("release visits.csv --epsilon 1 --dataset visits --out out", 2, "--schema"),
     ("release visits.csv --schema draft.json --epsilon 1 --dataset visits --out out", 2, "covey confirm"),
     ("anonymize visits.csv --schema draft.json --group-size 10 --out out", 2, "confirm"),
@@ -157,9 +154,8 @@ def test_check_counts_what_does_not_fit_and_charges_nothing(desk):
     assert "insurance" not in found
     told = json.loads(run("check visits.csv --schema schema.json --json").stdout)
     assert (told["rows"], told["columns"]["age"]["unparseable"]) == (rows, 3)
-    assert run("ledger history visits").stdout.count("charge") == run("ledger history visits").stdout.count(
-        "no charges yet"
-    )
+    history = run("ledger history visits").stdout
+    assert history.count("charge") == history.count("no charges yet")
     assert "A schema is named with --schema." in run("check visits.csv schema.json").output
 
 
@@ -177,10 +173,8 @@ def test_the_command_after_a_plan_protects_whom_the_plan_was_for(desk, said, aga
     """A release without these words would protect single rows, replaced."""
     last = run(f"plan schema.json {said} --epsilon 1").stdout.splitlines()[-1]
     budget = " --delta 1e-9" if "--delta" in said else ""
-    assert (
-        last
-        == f"Next: covey release TABLE --schema schema.json --epsilon 1{budget}{again} --dataset NAME --out release"
-    )
+    options = f"--epsilon 1{budget}{again}"
+    assert last == f"Next: covey release TABLE --schema schema.json {options} --dataset NAME --out release"
 
 
 def test_learning_texts_needs_delta_and_a_plan_says_what_is_lost(desk):
@@ -193,9 +187,8 @@ def test_learning_texts_needs_delta_and_a_plan_says_what_is_lost(desk):
     drafted["fields"] = [{"name": f["name"], "type": f["type"], "covey": {"learn": True}} for f in drafted["fields"]]
     Path("learn.json").write_text(json.dumps(drafted))
     planned = run("plan learn.json --rows 20000 --epsilon 1 --delta 1e-9")
-    assert re.search(
-        r"columns are learned: about \d+ rows at each end may be clipped, labels below about 0.0", planned.stdout
-    )
+    said = r"columns are learned: about \d+ rows at each end may be clipped, labels below about 0.0"
+    assert re.search(said, planned.stdout)
 
 
 def test_of_a_wide_table_the_columns_that_are_named_are_kept(desk):
@@ -212,9 +205,8 @@ def test_of_a_wide_table_the_columns_that_are_named_are_kept(desk):
 
 def test_help_imports_nothing_heavy():
     code = "import sys, covey.cli; print([m for m in ('numpy', 'scipy', 'polars', 'pyarrow') if m in sys.modules])"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_init_points_at_doubtful_columns_and_confirm_says_what_becomes_public(desk):
@@ -266,8 +258,7 @@ def test_options_are_spelled_in_the_command_line_and_nowhere_below_it():
 def test_a_schema_that_does_not_fit_stops_a_release_before_its_charge(desk):
     """A limit in the wrong unit would move most cells to it: the release would be whole, certified and wrong."""
     schema = json.loads((desk / "schema.json").read_text())
-    age = next(field for field in schema["fields"] if field["name"] == "age")
-    age["constraints"]["maximum"] = 5
+    next(field for field in schema["fields"] if field["name"] == "age")["constraints"]["maximum"] = 5
     (desk / "wrong.json").write_text(json.dumps(schema))
     line = "release visits.csv --schema wrong.json --epsilon 1 --dataset visits --out out"
     refused = run(line)
@@ -280,14 +271,12 @@ def test_a_schema_that_does_not_fit_stops_a_release_before_its_charge(desk):
 
 
 @pytest.fixture
-def related(tmp_path, monkeypatch):
+def related(at_home):
     """A folder with a table in which c4 follows from c1 and c2."""
-    monkeypatch.chdir(tmp_path)
     codes = np.random.default_rng(0).integers(0, 2, (600, 6))
     codes[:, 4] = codes[:, 1] ^ codes[:, 2]
     pl.DataFrame({f"c{j}": np.array(["a", "b"])[codes[:, j]] for j in range(6)}).write_csv("table.csv")
-    limits = [{"enum": ["a", "b"], "required": j < 5} for j in range(6)]
-    fields = [{"name": f"c{j}", "type": "string", "constraints": own} for j, own in enumerate(limits)]
+    fields = [entry(f"c{j}", "string", enum=["a", "b"], required=j < 5) for j in range(6)]
     Path("schema.json").write_text(json.dumps({"fields": fields}))
 
 
@@ -318,11 +307,8 @@ def test_a_release_takes_triples_and_an_earlier_release():
 
 # Rules that true rows break, and synthetic rows that are altered to keep rules, are counted and told.
 
-SUMMED = [
-    {"name": "a", "type": "integer", "constraints": {"minimum": 0, "maximum": 50, "required": True}},
-    {"name": "b", "type": "integer", "constraints": {"minimum": 0, "maximum": 50, "required": True}},
-    {"name": "w", "type": "string", "constraints": {"enum": ["x", "y"], "required": True}},
-]
+SUMMED = [*(entry(name, "integer", 0, 50, required=True) for name in "ab")]
+SUMMED.append(entry("w", "string", enum=["x", "y"], required=True))
 SUM = {"linear": {"coefficients": {"a": 1, "b": 1}, "maximum": 60}}  # what the fit does not keep by itself
 ZERO = {"forbid": {"a": {"minimum": 40}, "w": ["x"]}}
 
@@ -337,12 +323,6 @@ def sums(tmp_path):
     pl.DataFrame({"a": a, "b": b, "w": w}).write_csv(tmp_path / "table.csv")
     Schema.from_dict({"fields": SUMMED, "covey": {"rules": [SUM, ZERO]}}).save(tmp_path / "schema.json")
     return tmp_path, int(((a >= 40) & (w == "x")).sum())
-
-
-def told(*arguments):
-    found = run(*arguments)
-    assert found.exit_code == 0, found.output
-    return found.output
 
 
 def test_check_counts_the_rows_that_break_a_rule(sums):
@@ -400,9 +380,8 @@ def test_relations_are_shown_to_the_owner_added_one_by_one_and_told_nowhere_else
     drafted = run("init t.csv -o t.json").stdout
     assert "RELATIONS SEEN IN YOUR TABLE: 5 (confirm what is public knowledge)" in drafted
     assert all(words in drafted for words in WORDS)
-    assert (
-        Path("t.json").read_text() == json.dumps(Schema.draft("t.csv").to_dict(), indent=2, ensure_ascii=False) + "\n"
-    )
+    drafted = json.dumps(Schema.draft("t.csv").to_dict(), indent=2, ensure_ascii=False)
+    assert Path("t.json").read_text() == drafted + "\n"
     order = "release t.csv --schema t.json --epsilon 1 --seed 1 --out bundle"
     add = f"relations t.csv --schema t.json --add '{WORDS[0]}'"
     before = Path("t.json").read_text()

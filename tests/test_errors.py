@@ -37,10 +37,8 @@ def test_the_command_line_names_its_options_and_python_its_arguments(tmp_path):
         line = ["release", str(table), "--epsilon", "1", "--seed", "1", "--out", str(tmp_path / "out"), *options]
         return run(*line).output
 
-    assert (
-        "give --schema, the public description of the table, or --learn to learn limits and categories with noise"
-        in told()
-    )
+    said = "give --schema, the public description of the table, or --learn to learn limits and categories with noise"
+    assert said in told()
     assert "Give a small --delta, such as 1e-9" in told("--learn")
     assert "or allow more with --accept-misfits." in told("--schema", schema)
     with pytest.raises(InputError, match="or allow more with accept_misfits"):

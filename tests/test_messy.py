@@ -3,25 +3,17 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
-from covey.cli import main
+from tests.commands import run
 from tests.messy import FILES, N
 
-pytestmark = [
-    pytest.mark.usefixtures("few_steps"),
-    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
-]
+pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]
 
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory):
     path = tmp_path_factory.mktemp("books") / "ledger.sqlite"
-    done = CliRunner().invoke(
-        main,
-        ["ledger", "open", "people", "--budget", "1000", "--delta-budget", "0.001"],
-        env={"COVEY_LEDGER": str(path)},
-    )
+    done = run("ledger", "open", "people", "--budget", 1000, "--delta-budget", 0.001, COVEY_LEDGER=str(path))
     assert done.exit_code == 0, done.output
     return path
 
@@ -47,7 +39,7 @@ class Steward:
         self.told = ""
 
     def run(self, *words):
-        done = CliRunner().invoke(main, [str(word) for word in words], env={"COVEY_LEDGER": str(self.ledger)})
+        done = run(*words, COVEY_LEDGER=str(self.ledger))
         self.told += done.output
         return done
 
@@ -64,12 +56,8 @@ class Steward:
     def leaks(self):
         """True values of identifying columns in anything that was written."""
         found = self.written()
-        return [
-            (name, cell)
-            for name, cells in self.messy.secrets.items()
-            for cell in cells
-            if any(cell.encode() in data for data in found)
-        ]
+        secrets = [(name, cell) for name, cells in self.messy.secrets.items() for cell in cells]
+        return [(name, cell) for name, cell in secrets if any(cell.encode() in data for data in found)]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -88,16 +76,14 @@ def test_from_a_messy_file_to_a_release(tmp_path, ledger, name):
     assert not set(messy.secrets) & set(drafted)
     steward.ok("confirm", schema, "--all")
     assert steward.leaks() == []  # nothing was confirmed by its name so far
-    warned = [
-        f["name"] for f in json.loads(schema.read_text(encoding="utf-8"))["fields"] if "warning" in f.get("covey", {})
-    ]
+    fields = json.loads(schema.read_text(encoding="utf-8"))["fields"]
+    warned = [field["name"] for field in fields if "warning" in field.get("covey", {})]
     if warned:
         steward.ok("confirm", schema, *warned)
     seen = json.loads(steward.ok("check", steward.table, "--schema", schema, "--json").stdout)["columns"].values()
     assert not any(column["unparseable"] or column["clipped"] for column in seen)  # as drafted, so read
-    steward.ok(
-        "release", steward.table, "--schema", schema, "--epsilon", 3, "--dataset", "people", "--out", tmp_path / "out"
-    )
+    budget = ("--epsilon", 3, "--dataset", "people")
+    steward.ok("release", steward.table, "--schema", schema, *budget, "--out", tmp_path / "out")
     facts = json.loads(steward.ok("verify", tmp_path / "out", "--json").stdout)
     assert facts["rows"] == N
     assert steward.leaks() == []

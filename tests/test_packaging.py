@@ -48,10 +48,8 @@ def test_the_page_of_the_index_is_the_readme_with_whole_addresses():
 
 def test_links_lead_into_the_repository_once_it_has_an_address():
     text = "![a](b.svg)\n[guide](docs/x.md) and [paper](https://p)"
-    assert (
-        page(text, "https://r")
-        == "![a](https://r/raw/main/b.svg)\n[guide](https://r/blob/main/docs/x.md) and [paper](https://p)"
-    )
+    whole = "![a](https://r/raw/main/b.svg)\n[guide](https://r/blob/main/docs/x.md) and [paper](https://p)"
+    assert page(text, "https://r") == whole
     assert page(text, None) == "\nguide and [paper](https://p)"
 
 

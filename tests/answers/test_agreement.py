@@ -10,6 +10,7 @@ from covey.answers.answer import answers
 from covey.answers.estimates import Estimate, Feature
 from covey.core.draw.balanced import Ties
 from covey.table.schema import Field, Schema
+from tests.entries import schema_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
@@ -22,12 +23,10 @@ def ages(n=12_000):
     g = np.random.default_rng(5)
     age = np.clip(18 + g.gamma(2.0, 9.0, n), 18, 95).astype(int)
     stage = np.where(age < 25, "young", np.where(age <= 45, "middle", "old"))
-    schema = Schema(
-        (
-            Field("age", "integer", 16, 100, required=True),
-            Field("stage", "string", enum=STAGES, required=True),
-            Field("priors", "integer", 0, 60, required=True),
-        )
+    schema = schema_of(
+        Field("age", "integer", 16, 100, required=True),
+        Field("stage", "string", enum=STAGES, required=True),
+        Field("priors", "integer", 0, 60, required=True),
     )
     priors = np.minimum(g.negative_binomial(0.5, 0.14, n), 60)
     return pl.DataFrame({"age": age, "stage": stage, "priors": priors}), schema

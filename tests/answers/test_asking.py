@@ -175,9 +175,8 @@ def test_beyond_the_first_and_the_last_value_there_is_nothing_to_ask_about():
 
 
 def test_names_and_labels_with_spaces_and_signs():
-    schema = Schema(
-        (Field("blood group", "string", enum=("A, B", "0"), required=True), Field("x=y", "boolean", required=True))
-    )
+    group = Field("blood group", "string", enum=("A, B", "0"), required=True)
+    schema = Schema((group, Field("x=y", "boolean", required=True)))
     release = categories(schema, np.array([[0, 0], [1, 1], [1, 0], [0, 1]] * 50))
     assert conditions(release.columns, ["blood group=A, B"]) == {"blood group": "A, B"}
     assert ask(release, "share 'blood group=A, B'").value == pytest.approx(0.5)
@@ -254,9 +253,8 @@ def test_a_changed_an_anonymous_and_an_older_bundle_are_refused(folder, tmp_path
     assert covey.load(older).sample(3).shape == (3, 4)
     table = {"a": np.arange(60) % 2, "b": np.arange(60) % 3 % 2}
     schema = Schema((Field("a", "boolean", required=True), Field("b", "boolean", required=True)))
-    anonymous = write_bundle(
-        covey.AnonymousSynthesizer(10, schema=schema).fit(table).release(20), tmp_path / "anonymous"
-    )
+    averaged = covey.AnonymousSynthesizer(10, schema=schema).fit(table)
+    anonymous = write_bundle(averaged.release(20), tmp_path / "anonymous")
     with pytest.raises(InputError, match="averages of groups of 10 records"):
         covey.load(anonymous)
 

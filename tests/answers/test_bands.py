@@ -50,9 +50,8 @@ def test_noise_alone_makes_no_association(family):
     """Five independent columns, ten pairs: in 95 of 100 releases none is listed. An edge for single pairs lists too many."""
     g = np.random.default_rng(6)
     schema = Schema(tuple(Field(n, "string", enum=("a", "b", "c"), required=True) for n in "vwxyz"))
-    X = np.stack(
-        [np.tile(np.repeat(np.arange(3), 3 ** (4 - k)), 3**k) for k in range(5)], axis=1
-    )  # exactly independent
+    exactly = [np.tile(np.repeat(np.arange(3), 3 ** (4 - k)), 3**k) for k in range(5)]  # independent
+    X = np.stack(exactly, axis=1)
     X = np.repeat(X, 4, axis=0)
     any_, single = [], []
     for _ in range(45):

@@ -5,7 +5,6 @@ import json
 import math
 
 import numpy as np
-import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -18,16 +17,15 @@ from covey.release.charts import percent
 from covey.table.schema import Field, Schema
 from tests.answers.making import categories
 from tests.answers.test_release import TABLE, codes
+from tests.entries import frame_of, schema_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
-LIMITED = Schema(
-    (
-        Field("delay", "integer", 0, 3, bins=4, required=True),
-        Field("race", "string", enum=("a", "b"), other="rest", required=True),
-        Field("ill", "boolean", required=True),
-        Field("age", "integer", 0, 99, bins=10, required=True),
-    )
+LIMITED = schema_of(
+    Field("delay", "integer", 0, 3, bins=4, required=True),
+    Field("race", "string", enum=("a", "b"), other="rest", required=True),
+    Field("ill", "boolean", required=True),
+    Field("age", "integer", 0, 99, bins=10, required=True),
 )
 
 
@@ -35,9 +33,8 @@ def limited(n=4000, seed=3):
     """Most delays lie at the two limits, a fifth of the races is "rest", and ages are even."""
     g = np.random.default_rng(seed)
     delay = g.choice(4, n, p=[0.4, 0.1, 0.1, 0.4])
-    return np.stack(
-        [delay, g.choice(3, n, p=[0.5, 0.3, 0.2]), g.random(n) < 0.2 + delay / 8, g.integers(0, 10, n)], axis=1
-    )
+    race, ill = g.choice(3, n, p=[0.5, 0.3, 0.2]), g.random(n) < 0.2 + delay / 8
+    return np.stack([delay, race, ill, g.integers(0, 10, n)], axis=1)
 
 
 X = limited().astype(np.int64)
@@ -45,9 +42,8 @@ AT_LOW, AT_HIGH, AT_BOTH = (percent(np.isin(X[:, 0], ends).mean()) for ends in (
 BOTH = f"values of 'delay' beyond 0 to 3, if any, were moved to these limits, where {AT_BOTH} of all values lie"
 BELOW = f"values of 'delay' below 0, if any, were moved to 0, where {AT_LOW} of all values lie"
 ABOVE = f"values of 'delay' above 3, if any, were moved to 3, where {AT_HIGH} of all values lie"
-MERGED = (
-    f"'rest' of 'race' holds all values that the schema does not list, {percent(np.mean(X[:, 1] == 2))} of the rows"
-)
+REST = percent(np.mean(X[:, 1] == 2))
+MERGED = f"'rest' of 'race' holds all values that the schema does not list, {REST} of the rows"
 # What lies beyond a limit belongs to a range that is open there, and inside the limits nothing has moved.
 NOTES = {
     BOTH: [
@@ -115,9 +111,8 @@ def test_groups_say_what_is_to_be_said_of_all_and_of_single_ones(release):
 
 
 def test_bins_at_a_limit_and_learned_limits_are_told_as_such(release):
-    assert release.mean("age").note.startswith(
-        "values of 'age' beyond 0 to 99, if any, were moved to these limits, in whose bins "
-    )
+    said = "values of 'age' beyond 0 to 99, if any, were moved to these limits, in whose bins "
+    assert release.mean("age").note.startswith(said)
     learned = Schema((Field("delay", "integer", 0, 3, bins=4, required=True, learned=True), *LIMITED.fields[1:]))
     own = categories(learned, X).mean("delay").note
     assert own.startswith("values of 'delay' beyond 0 to 3 were moved to these limits")
@@ -200,12 +195,10 @@ def test_a_learned_bundle_says_what_its_limits_did_wherever_it_is_asked(tmp_path
     """A third of the delays lies far beyond the limits, a tenth of the wards is rare, and a column of names is left out."""
     g, n = np.random.default_rng(0), 4000
     rare = [f"rare {k}" for k in range(400)]
-    table = pl.DataFrame(
-        {
-            "delay": np.where(g.random(n) < 0.3, g.integers(2, 2000, n), g.integers(0, 2, n)),
-            "ward": g.choice(["a", "b", "c", *rare], n, p=[0.4, 0.3, 0.2] + [0.1 / 400] * 400),
-            "name": [f"person {k}" for k in range(n)],
-        }
+    table = frame_of(
+        delay=np.where(g.random(n) < 0.3, g.integers(2, 2000, n), g.integers(0, 2, n)),
+        ward=g.choice(["a", "b", "c", *rare], n, p=[0.4, 0.3, 0.2] + [0.1 / 400] * 400),
+        name=[f"person {k}" for k in range(n)],
     )
     texts = (Field(name, "string", learn=True) for name in ("ward", "name"))
     schema = Schema((Field("delay", "integer", 0, 1), *texts))

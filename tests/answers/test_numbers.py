@@ -8,17 +8,16 @@ from covey.answers.asking import ask
 from covey.errors import CannotAnswerError, ParameterError
 from covey.release.bundle import write_bundle
 from covey.table.fields import Follows
-from covey.table.schema import Field, Schema
+from covey.table.schema import Field
+from tests.entries import schema_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
-SCHEMA = Schema(
-    (
-        Field("age", "integer", 0, 110),
-        Field("cost", "number", 0, 20_000, decimals=2, required=True),
-        Field("ward", "string", enum=("surgery", "medicine", "geriatrics"), required=True),
-        Field("old", "boolean", required=True),
-    )
+SCHEMA = schema_of(
+    Field("age", "integer", 0, 110),
+    Field("cost", "number", 0, 20_000, decimals=2, required=True),
+    Field("ward", "string", enum=("surgery", "medicine", "geriatrics"), required=True),
+    Field("old", "boolean", required=True),
 )
 
 
@@ -77,12 +76,10 @@ def test_groups_of_a_number_are_its_bins(released):
 def test_what_numbers_cannot_answer(released):
     with pytest.raises(ParameterError, match="its values lie between 0 and 110"):
         released.share({"age": (111, None)})
-    dates = Schema(
-        (
-            Field("admitted", "date", "2024-01-01", "2024-12-31", required=True),
-            Field("left", "date", "2024-01-01", "2025-03-31", required=True, follows=Follows("admitted")),
-            Field("ill", "boolean", required=True),
-        )
+    dates = schema_of(
+        Field("admitted", "date", "2024-01-01", "2024-12-31", required=True),
+        Field("left", "date", "2024-01-01", "2025-03-31", required=True, follows=Follows("admitted")),
+        Field("ill", "boolean", required=True),
     )
     days = np.datetime64("2024-01-01") + np.random.default_rng(1).integers(0, 366, 1500)
     rows = {"admitted": days, "left": days + 3, "ill": np.arange(1500) % 2 == 0}

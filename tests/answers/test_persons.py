@@ -24,18 +24,17 @@ from covey.table.description import Description
 from covey.table.resources import Parent, Resource
 from covey.table.schema import Field, Schema
 from tests.answers.test_release import least_squares, logistic
+from tests.entries import schema_of
 
 PACKAGE = Description(
     (
         Resource("patients", Schema((Field("sex", "string", enum=("f", "m"), required=True),)), "id"),
         Resource(
             "visits",
-            Schema(
-                (
-                    Field("day", "integer", 0, 9, bins=10, required=True, default=0),
-                    Field("ward", "string", enum=("a", "b", "c"), required=True),
-                    Field("cost", "integer", 0, 9, bins=10, required=True, default=0),
-                )
+            schema_of(
+                Field("day", "integer", 0, 9, bins=10, required=True, default=0),
+                Field("ward", "string", enum=("a", "b", "c"), required=True),
+                Field("cost", "integer", 0, 9, bins=10, required=True, default=0),
             ),
             parent=Parent("patients", "who", 9, "day"),
         ),
@@ -79,9 +78,8 @@ def release(linked, sd, seed=0):
     query = Query([(4,)], {4: Factor.plain(10)}, of="person", total=False)
     counts = Measurement(query, noisy(query.kernel()(linked).integers()[0]), sd, "gaussian", linked.n)
     measured = Measurements(linked.n, (*one_way, counts, *found))
-    privacy = PrivacyStatement(
-        make_budget(Fraction(1), Fraction(1, 10**6), persons=True), (), linked.n, "regain", False
-    )
+    budget = make_budget(Fraction(1), Fraction(1, 10**6), persons=True)
+    privacy = PrivacyStatement(budget, (), linked.n, "regain", False)
     found = Release((), PACKAGE, Fitted(None, measured), privacy, "0")
     # In place of persons that a law draws, each with one event: those of the table.
     starts = np.cumsum(linked.counts) - linked.counts
@@ -173,9 +171,8 @@ def test_quantiles_correlations_and_regressions_are_those_of_a_random_event_of_a
     alone = least_squares(cost, men if label in one.labels else 1 - men, weights=w)
     assert mine == pytest.approx(alone, abs=2e-3)
     mixed = ask(found, "regress cost ~ sex + day", **TABLE)
-    assert [a.value for a in mixed] == pytest.approx(
-        least_squares(cost, men if label in mixed.labels else 1 - men, day, weights=w), abs=2e-3
-    )
+    right = least_squares(cost, men if label in mixed.labels else 1 - men, day, weights=w)
+    assert [a.value for a in mixed] == pytest.approx(right, abs=2e-3)
     assert "first 9 events" in one[0].method
 
 

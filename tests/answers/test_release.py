@@ -12,15 +12,14 @@ from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Query
 from covey.table.schema import Field, Schema
 from tests.answers.making import bits, categories, released
+from tests.entries import schema_of
 
 FLAGS = Schema(tuple(Field(name, "boolean", required=True) for name in "abcdef"))
-TABLE = Schema(
-    (
-        Field("ward", "string", enum=("surgery", "medicine", "geriatrics"), required=True),
-        Field("age", "integer", 0, 9, bins=10),
-        Field("sex", "string", enum=("f", "m"), required=True),
-        Field("old", "boolean", required=True),
-    )
+TABLE = schema_of(
+    Field("ward", "string", enum=("surgery", "medicine", "geriatrics"), required=True),
+    Field("age", "integer", 0, 9, bins=10),
+    Field("sex", "string", enum=("f", "m"), required=True),
+    Field("old", "boolean", required=True),
 )
 EXACT = {"about": "table"}
 
@@ -140,10 +139,8 @@ def test_flags_hold_the_truth_too_around_any_centre():
         z = []
         for _ in range(100):
             release = bits(FLAGS, X, 0.01, g, centre)
-            z += [
-                (found.value - truth) / found.se
-                for found, truth in zip([a(release) for a in asks], truths, strict=True)
-            ]
+            found = [ask(release) for ask in asks]
+            z += [(own.value - truth) / own.se for own, truth in zip(found, truths, strict=True)]
         assert 0.85 < np.std(z) < 1.15  # noise that is a fifth larger than said would show
         assert abs(np.mean(z)) < 0.25
 
@@ -187,14 +184,12 @@ def test_rows_without_an_outcome_are_left_out_of_a_regression():
     age = np.where((old == 0) & (g.random(n) < 0.7), 10, np.clip(4 * old + 2 * (ward == 1) + g.integers(0, 4, n), 0, 9))
     X = np.stack([ward, age, g.integers(0, 2, n), old], axis=1)
     there, release = age < 10, categories(TABLE, X)
-    assert [a.value for a in release.regress("age ~ old", **EXACT)] == pytest.approx(
-        least_squares(age[there], old[there]), abs=1e-6
-    )
+    found = [a.value for a in release.regress("age ~ old", **EXACT)]
+    assert found == pytest.approx(least_squares(age[there], old[there]), abs=1e-6)
     common = np.argmax(np.bincount(ward))
     dummies = [(ward == k)[there] for k in range(3) if k != common]
-    assert [a.value for a in release.regress("age ~ ward", **EXACT)] == pytest.approx(
-        least_squares(age[there], *dummies), abs=1e-6
-    )
+    found = [a.value for a in release.regress("age ~ ward", **EXACT)]
+    assert found == pytest.approx(least_squares(age[there], *dummies), abs=1e-6)
     filled = np.where(there, age, age[there].mean())  # what a program does that takes all rows to be alike
     assert abs(least_squares(filled, old)[1] / there.mean() - least_squares(age[there], old[there])[1]) > 0.3
     with pytest.raises(CannotAnswerError, match="rows without 'age' differ from the others in 'old'"):

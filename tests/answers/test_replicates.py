@@ -144,13 +144,8 @@ def test_the_mechanism_that_is_run_again_is_the_one_that_ran(release):
 
 
 def test_numbers_and_categories_are_run_again_too():
-    schema = Schema(
-        (
-            Field("age", "integer", 0, 99),
-            Field("ward", "string", enum=("x", "y", "z")),
-            Field("ill", "boolean", required=True),
-        )
-    )
+    others = Field("ward", "string", enum=("x", "y", "z")), Field("ill", "boolean", required=True)
+    schema = Schema((Field("age", "integer", 0, 99), *others))
     g = np.random.default_rng(3)
     columns = {"age": g.integers(0, 99, 600), "ward": g.choice(["x", "y", "z"], 600), "ill": g.random(600) < 0.3}
     with cheap_fits():

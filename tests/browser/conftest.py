@@ -17,15 +17,8 @@ import pytest
 from covey.privacy.ledger import Ledger
 
 ROOT = Path(__file__).parents[2]
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+OFF = ("gpu", "quic", "background-networking", "component-update", "sync")
+FLAGS = ["--no-sandbox", "--no-first-run", *(f"--disable-{what}" for what in OFF)]
 WAIT_MS = 60_000
 
 

@@ -59,9 +59,8 @@ def test_a_killed_app_is_noticed_on_any_page_and_costs_no_column_work(guest, mor
     page.get_by_text("0 of 6 columns confirmed").wait_for()
     mortal.process.kill()
     mortal.process.wait()
-    page.get_by_role("alert").get_by_text("covey does not answer").wait_for(
-        timeout=20_000
-    )  # asked for every two seconds
+    gone = page.get_by_role("alert").get_by_text("covey does not answer")
+    gone.wait_for(timeout=20_000)  # asked for every two seconds
     guest.look()
     mortal.process.stdout.close()
     mortal.start()

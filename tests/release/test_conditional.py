@@ -146,10 +146,8 @@ def test_a_bundle_is_cited_with_its_promise_and_fingerprint(bundles, folder):
 
 def test_numbers_are_drawn_from_their_measures_and_conditioned_on_what_is_missing(tmp_path):
     generator = np.random.default_rng(0)
-    income = [
-        None if u < 0.3 else float(x)
-        for u, x in zip(generator.random(900), generator.integers(0, 50, 900), strict=True)
-    ]
+    cells = zip(generator.random(900), generator.integers(0, 50, 900), strict=True)
+    income = [None if u < 0.3 else float(x) for u, x in cells]
     schema = Schema((Field("income", "number", 0, 10**6, decimals=0, special=("no",)), WARDS))
     table = {"income": income, "ward": ["A" if x is None else "B" for x in income]}
     synth = covey.PrivateSynthesizer(20.0, schema=schema, seed=1).fit(table)

@@ -40,6 +40,7 @@ from covey.table.columns import Words
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
 from tests.commands import run
+from tests.entries import frame_of, schema_of
 from tests.release.pages import check_page, table_named
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
@@ -65,21 +66,14 @@ def test_the_page_is_watermarked_and_has_true_beside_synthetic(rows, figures):
     page = check_page(evaluation_html(rows, figures))
     assert page.all("title")[0]["text"].startswith("confidential: computed on real data")
     assert page.text.startswith("Skip to the reportconfidential: computed on real data")
-    assert (
-        page.all("body")[0]["attrs"]["class"] == "confidential"
-    )  # the style sheet draws it across every screen and sheet
+    assert page.all("body")[0]["attrs"]["class"] == "confidential"  # which the style sheet draws across every sheet
     wards = {a: (t, s) for a, _, t, s in table_named(page, "Shares of ward")}
     codes = rows.codec.names.index("ward")
     label = rows.codec.schema["ward"].labels[0]
     true, synthetic = (float(np.mean(c[:, codes] == 0)) for c in (rows.true, rows.synthetic))
     assert wards[label] == (f"{100 * true:.1f}%", f"{100 * synthetic:.1f}%")
-    assert [h["text"] for h in page.all("h2")] == [
-        "In short",
-        "Numbers in their own units",
-        "Column by column",
-        "Pair by pair",
-        "Train on synthetic, test on real",
-    ]
+    titles = ["In short", "Numbers in their own units", "Column by column", "Pair by pair"]
+    assert [h["text"] for h in page.all("h2")] == [*titles, "Train on synthetic, test on real"]
     assert table_named(page, "The worst pairs")[0][0] == " × ".join(figures["worst_pairs"][0][:2])
 
 
@@ -231,13 +225,11 @@ def test_no_table_is_compared_twice_and_the_share_is_told():
 
 # Numbers and dates in their own units.
 
-INCOMES = Schema(
-    (
-        Field("income", "number", 0, 10**7, decimals=0, special=("refused",)),
-        Field("age", "integer", 0, 120, required=True),
-        Field("came", "date", "2020-01-01", "2029-12-31"),
-        Field("ward", "string", enum=("A", "B", "C"), required=True),
-    )
+INCOMES = schema_of(
+    Field("income", "number", 0, 10**7, decimals=0, special=("refused",)),
+    Field("age", "integer", 0, 120, required=True),
+    Field("came", "date", "2020-01-01", "2029-12-31"),
+    Field("ward", "string", enum=("A", "B", "C"), required=True),
 )
 
 
@@ -283,11 +275,8 @@ def test_figures_agree_with_other_libraries(incomes):
     assert zero == (0.0, pytest.approx((true == 0).sum() / 900), pytest.approx((synthetic == 0).sum() / 700))
     assert len(own["common"]) == 10
     pairs = {(a, b): (x, y) for a, b, x, y in found["rank_correlations"]}
-    both = [
-        (float(i), float(a))
-        for i, a in zip(*(table(900, 0)[k] for k in ("income", "age")), strict=True)
-        if i != "refused"
-    ]
+    both = zip(*(table(900, 0)[k] for k in ("income", "age")), strict=True)
+    both = [(float(i), float(a)) for i, a in both if i != "refused"]
     assert pairs["income", "age"][0] == pytest.approx(stats.spearmanr(both).statistic, abs=0.01)
     means = {(n, f, label): (x, y) for n, f, label, x, y, _ in found["group_means"]}
     ages = [float(a) for a, w in zip(*(table(900, 0)[k] for k in ("age", "ward")), strict=True) if w == "B"]
@@ -305,9 +294,8 @@ def test_a_median_that_is_far_off_is_the_first_line():
     true, synthetic = table(900, 0), table(900, 0, shift=40_000)
     rows = compared(true, synthetic)
     figures = evaluate(rows)
-    assert (
-        total_variation(rows.true, rows.synthetic, rows.codec.domain_sizes, (0,)) < 0.01
-    )  # twenty bins of equal width
+    off = total_variation(rows.true, rows.synthetic, rows.codec.domain_sizes, (0,))
+    assert off < 0.01  # twenty bins of equal width
     assert figures["columns"]["income"] > 0.5
     words = evaluation_words(figures)[1:]
     assert words[0].startswith("FAR OFF: the median of income is 4")
@@ -332,10 +320,8 @@ def test_equal_tables_raise_no_alarm_and_are_not_apart(incomes):
 def test_a_column_without_values_in_one_table_is_an_alarm():
     true = table(60, 0)
     without = true | {"came": [""] * 60}
-    alarms = [
-        number_figures(rows.codec, rows.cells)["alarms"]
-        for rows in (compared(true, without), compared(without, without))
-    ]
+    pairs = compared(true, without), compared(without, without)
+    alarms = [number_figures(rows.codec, rows.cells)["alarms"] for rows in pairs]
     assert alarms == [["came has values in only one of the two tables"], []]
 
 
@@ -357,35 +343,31 @@ def test_bins_of_true_quantiles_hold_a_twentieth_each_and_point_masses_stay_whol
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
-RAW = Schema(
-    (
-        Field("delay", "integer", minimum=0, maximum=1),
-        Field("race", "string", enum=("a", "b"), other="other"),
-        Field("sex", "string", enum=("f", "m")),
-        Field("score", "integer", minimum=0, maximum=9, required=True, default=5),
-        Field("cost", "number", minimum=0, maximum=100, decimals=0),
-        Field("age", "integer", minimum=0, maximum=99, bins=10),
-        Field("born", "date", minimum="1950-01-01", maximum="1999-12-31"),
-        Field("room", "integer", minimum=0, maximum=9),
-    )
+RAW = schema_of(
+    Field("delay", "integer", minimum=0, maximum=1),
+    Field("race", "string", enum=("a", "b"), other="other"),
+    Field("sex", "string", enum=("f", "m")),
+    Field("score", "integer", minimum=0, maximum=9, required=True, default=5),
+    Field("cost", "number", minimum=0, maximum=100, decimals=0),
+    Field("age", "integer", minimum=0, maximum=99, bins=10),
+    Field("born", "date", minimum="1950-01-01", maximum="1999-12-31"),
+    Field("room", "integer", minimum=0, maximum=9),
 )
 
 
 def raw(n=400):
     """A table in which a quarter of the cells of each of the first columns is changed, each in its own way."""
     fourth = np.arange(n) % 4 == 0
-    return pl.DataFrame(
-        {
-            "delay": np.where(fourth, 300, np.arange(n) % 2),
-            "race": np.where(fourth, "rare", np.where(np.arange(n) % 3 == 0, "a", "b")),
-            "sex": np.where(fourth, "unknown", np.where(np.arange(n) % 3 == 0, "f", "m")),
-            "score": [None if here else 3 for here in fourth],
-            "cost": np.where(fourth, 20.5, 20.0),
-            "age": np.arange(n) % 100,
-            "born": np.where(fourth, "1900-01-01", "1980-06-01"),
-            "room": np.arange(n) % 10,
-            "name": [f"person {k}" for k in range(n)],
-        }
+    return frame_of(
+        delay=np.where(fourth, 300, np.arange(n) % 2),
+        race=np.where(fourth, "rare", np.where(np.arange(n) % 3 == 0, "a", "b")),
+        sex=np.where(fourth, "unknown", np.where(np.arange(n) % 3 == 0, "f", "m")),
+        score=[None if here else 3 for here in fourth],
+        cost=np.where(fourth, 20.5, 20.0),
+        age=np.arange(n) % 100,
+        born=np.where(fourth, "1900-01-01", "1980-06-01"),
+        room=np.arange(n) % 10,
+        name=[f"person {k}" for k in range(n)],
     )
 
 
@@ -432,9 +414,8 @@ def test_text_among_numbers_is_told_and_words_for_missing_are_not():
     schema = Schema((Field("delay", "integer", minimum=0, maximum=1),), missing_values=("", "-9"))
     codec, _, found = changes_of(frame, schema)
     assert {k: rows.tolist().count(True) for k, rows in found.kinds["delay"].items()} == {"moved": 1, "emptied": 1}
-    assert "delay: 12.5% of the cells are not of type integer and became missing" in lines(
-        "changed.txt", changed=found.figures(codec)
-    )
+    said = lines("changed.txt", changed=found.figures(codec))
+    assert "delay: 12.5% of the cells are not of type integer and became missing" in said
 
 
 def test_a_table_that_fits_has_no_changes():
@@ -483,14 +464,10 @@ def test_as_read_is_what_a_comparison_of_the_changed_table_gives():
     codec, cells, found = changes_of(raw())
     other = cells[np.random.default_rng(1).integers(0, len(cells), len(cells))]
     other[:, 0] = 1
-    with_file, without = (
-        evaluate(Comparison.of(codec, cells, other, {"guarantee": "none"}, own), predicting=False)
-        for own in (found, Changes())
-    )
-    assert with_file["average_total_variation"]["as_read"] == pytest.approx(
-        without["average_total_variation"]["average"]
-    )
-    assert with_file["average_total_variation"]["average"] > without["average_total_variation"]["average"]
+    both = (Comparison.of(codec, cells, other, {"guarantee": "none"}, own) for own in (found, Changes()))
+    with_file, without = (evaluate(rows, predicting=False)["average_total_variation"] for rows in both)
+    assert with_file["as_read"] == pytest.approx(without["average"])
+    assert with_file["average"] > without["average"]
     assert total_variation(*Comparison.of(codec, cells, other, {}, found).tables(as_read=True), (0,)) > 0
 
 
@@ -529,17 +506,15 @@ def test_persons_count_once_in_the_shares_of_changes():
 
 ROWS = 3000
 PAID = "If paid is missing, then method is none. If method is none, then paid is missing"
-RELATED = Schema(
-    (
-        Field("score", "integer", 1, 10),
-        Field("copy", "integer", 1, 10),
-        Field("text", "string", enum=("low", "high")),
-        Field("came", "integer", 0, 400),
-        Field("left", "integer", 0, 500),
-        Field("stay", "integer", 0, 100),
-        Field("paid", "integer", 0, 100),
-        Field("method", "string", enum=("card", "cash", "none")),
-    )
+RELATED = schema_of(
+    Field("score", "integer", 1, 10),
+    Field("copy", "integer", 1, 10),
+    Field("text", "string", enum=("low", "high")),
+    Field("came", "integer", 0, 400),
+    Field("left", "integer", 0, 500),
+    Field("stay", "integer", 0, 100),
+    Field("paid", "integer", 0, 100),
+    Field("method", "string", enum=("card", "cash", "none")),
 )
 
 
@@ -567,12 +542,7 @@ def found_in(figures):
 def test_rows_of_the_same_kind_contradict_nothing():
     figures = contradicted(true_rows(0), true_rows(1))
     assert figures["score"] == 0
-    assert set(found_in(figures)) >= {
-        "copy equals score",
-        "text follows from score",
-        "left is came plus stay",
-        PAID,
-    }
+    assert {"copy equals score", "text follows from score", "left is came plus stay", PAID} <= set(found_in(figures))
     assert lines("contradictions.txt", found=figures)[1:] == []
 
 

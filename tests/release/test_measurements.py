@@ -20,10 +20,7 @@ from covey.release.model import read_measurements, write_measurements
 from covey.release.verify import verify_bundle
 from covey.table.schema import Field, Schema
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
-    pytest.mark.usefixtures("few_steps"),
-]
+pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]
 
 
 def bits(n=3000, p=6, density=0.3, seed=0):
@@ -38,10 +35,8 @@ def fitted(X, *budget, **options):
 NUMBERS = Schema((Field("x", "integer", 0, 10**6), Field("y", "string", enum=("a", "b")), Field("z", "number", 0, 9)))
 
 
-TWICE = Schema(
-    (NUMBERS["x"], NUMBERS["y"], Field("z", "string", enum=("a1", "a2", "b1"), other="b2", levels=1)),
-    important=(("x", "y"),),
-)
+GROUPED = Field("z", "string", enum=("a1", "a2", "b1"), other="b2", levels=1)
+TWICE = Schema((NUMBERS["x"], NUMBERS["y"], GROUPED), important=(("x", "y"),))
 
 
 def numbers(n=2000):
@@ -73,9 +68,8 @@ def codes(n=3000, seed=1):
 @pytest.mark.parametrize("plan", PLANS)
 def test_what_was_measured_is_written_and_read_again(plan, tmp_path):
     kept = PLANS[plan]()
-    alone = {
-        a: f for m in kept.found if m.query.degree == 1 and m.query.of == "row" for a, f in m.query.factors.items()
-    }
+    ones = [m.query for m in kept.found if m.query.degree == 1 and m.query.of == "row"]
+    alone = {a: f for query in ones for a, f in query.factors.items()}
     sizes = [int(alone[a].edges[-1]) for a in range(len(alone))]
     write_measurements(kept, [f"c{j}" for j in range(len(sizes))], tmp_path)
     again = read_measurements(tmp_path, sizes)
@@ -188,9 +182,8 @@ def test_ranges_of_a_number_are_as_far_from_the_truth_as_they_say():
     """Counts of the ranges that trees end with, against the records; a sd that is off by a fifth is found out."""
     table, off = numbers(), []
     for seed in range(15):
-        kept = (
-            covey.PrivateSynthesizer(1.0, 1e-6, schema=NUMBERS, seed=seed, certificate_share=0).fit(table).measurements
-        )
+        synth = covey.PrivateSynthesizer(1.0, 1e-6, schema=NUMBERS, seed=seed, certificate_share=0)
+        kept = synth.fit(table).measurements
         own, edges = kept.found[0], kept.found[0].query.factors[0].edges
         assert edges[0] == 0
         true = np.histogram(table["x"] + 1, edges)[0]

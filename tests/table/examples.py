@@ -7,6 +7,7 @@ import numpy as np
 
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
+from tests.entries import entry
 
 SCHEMA = Schema((Field("age", "integer", 0, 9), Field("sex", "string", enum=("f", "m", "ü"), other="x")))
 
@@ -32,19 +33,15 @@ def cells(table):
 PEOPLE = {
     "title": "People",
     "fields": [
-        {"name": "sex", "type": "string", "constraints": {"enum": ["f", "m"], "required": True}},
-        {"name": "job", "type": "string", "constraints": {"enum": ["nurse", "cook"]}, "covey": {"other": True}},
-        {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120}, "covey": {"bins": 24}},
-        {"name": "dose", "type": "number", "covey": {"bins": [0.0, 0.5, 2.5], "decimals": 2, "default": 1.0}},
-        {"name": "born", "type": "date", "constraints": {"minimum": "1900-01-01", "maximum": "2026-01-01"}},
-        {
-            "name": "seen",
-            "type": "datetime",
-            "constraints": {"minimum": "2020-01-01T00:00:00", "maximum": "2026-01-01"},
-        },
+        entry("sex", "string", enum=["f", "m"], required=True),
+        entry("job", "string", enum=["nurse", "cook"], other=True),
+        entry("age", "integer", 0, 120, bins=24),
+        entry("dose", "number", bins=[0.0, 0.5, 2.5], decimals=2, default=1.0),
+        entry("born", "date", "1900-01-01", "2026-01-01"),
+        entry("seen", "datetime", "2020-01-01T00:00:00", "2026-01-01"),
         {"name": "ill", "type": "boolean", "title": "Is ill"},
-        {"name": "well", "type": "boolean"},
-        {"name": "site", "type": "string", "covey": {"constant": "north"}},
+        entry("well", "boolean"),
+        entry("site", "string", constant="north"),
     ],
     "missingValues": ["", "-"],
     "covey": {
@@ -100,7 +97,6 @@ def some_codes(codec, rows, seed):
 
 
 def one(field, cells, **table):
-    codes, log = Codec(Schema((field, Field("flag", "boolean")), **table)).encode(
-        {field.name: cells, "flag": [None] * len(cells)}
-    )
+    codec = Codec(Schema((field, Field("flag", "boolean")), **table))
+    codes, log = codec.encode({field.name: cells, "flag": [None] * len(cells)})
     return codes[:, 0].tolist(), log.columns[field.name]

@@ -18,6 +18,7 @@ from covey.table.codec import Codec
 from covey.table.derived_fields import Derived
 from covey.table.fields import Follows
 from covey.table.schema import Constant, Field, LessEqual, Schema
+from tests.entries import entry, schema_of
 from tests.table.examples import PEOPLE, RULED, STAYING, rng, some_codes
 
 FIELDS = (
@@ -39,30 +40,16 @@ ROWS = {
     "ward": ["A", "B", "", "C", "A", "A", "B", "B"],
 }
 
+FIRST = {"A1": "A", "A2": "A", "B1": "B"}
 EXPECTING = [
-    {"name": "a", "type": "integer", "constraints": {"minimum": 0, "maximum": 100}},
-    {"name": "b", "type": "integer", "constraints": {"minimum": 0, "maximum": 100}},
-    {
-        "name": "sum",
-        "type": "integer",
-        "constraints": {"minimum": 0, "maximum": 200},
-        "covey": {"expected": {"expression": "a + b"}},
-    },
-    {"name": "code", "type": "string", "constraints": {"enum": ["A1", "A2", "B1"]}},
-    {
-        "name": "first",
-        "type": "string",
-        "constraints": {"enum": ["A", "B"], "required": True},
-        "covey": {"expected": {"from": ["code"], "map": {"A1": "A", "A2": "A", "B1": "B"}}},
-    },
-    {"name": "day", "type": "date", "constraints": {"minimum": "2020-01-01", "maximum": "2020-12-31"}},
-    {
-        "name": "next day",
-        "type": "date",
-        "constraints": {"minimum": "2020-01-01", "maximum": "2021-12-31"},
-        "covey": {"expected": {"expression": "day + 86400 * a"}},
-    },
-    {"name": "copy", "type": "date", "covey": {"derived": {"expression": "'next day'"}}},
+    entry("a", "integer", 0, 100),
+    entry("b", "integer", 0, 100),
+    entry("sum", "integer", 0, 200, expected={"expression": "a + b"}),
+    entry("code", "string", enum=["A1", "A2", "B1"]),
+    entry("first", "string", enum=["A", "B"], required=True, expected={"from": ["code"], "map": FIRST}),
+    entry("day", "date", "2020-01-01", "2020-12-31"),
+    entry("next day", "date", "2020-01-01", "2021-12-31", expected={"expression": "day + 86400 * a"}),
+    entry("copy", "date", derived={"expression": "'next day'"}),
 ]
 TABLE = pl.DataFrame(
     {
@@ -98,9 +85,8 @@ def fields(draw, name):
         return Field(minimum=low, maximum=round(low + wide, 4), bins=bins, decimals=decimals, **common)
     low, wide = draw(st.integers(-10_000, 10_000)), draw(st.integers(0, 100_000))
     if kind == "date":
-        return Field(
-            minimum=date.fromordinal(720_000 + low), maximum=date.fromordinal(720_000 + low + wide), bins=bins, **common
-        )
+        first, last = date.fromordinal(720_000 + low), date.fromordinal(720_000 + low + wide)
+        return Field(minimum=first, maximum=last, bins=bins, **common)
     if kind == "datetime":
         first, last = datetime.fromtimestamp(10**9 + low), datetime.fromtimestamp(10**9 + low + wide)
         return Field(minimum=first, maximum=last, bins=bins, **common)
@@ -110,13 +96,8 @@ def fields(draw, name):
 @st.composite
 def schemas(draw):
     count = draw(st.integers(1, 4))
-    return Schema(
-        (
-            *(draw(fields(f"f{j}")) for j in range(count)),
-            Field("flag", "boolean"),
-            Field("c", "number", constant=Constant(1.5)),
-        )
-    )
+    more = (Field("flag", "boolean"), Field("c", "number", constant=Constant(1.5)))
+    return Schema((*(draw(fields(f"f{j}")) for j in range(count)), *more))
 
 
 @given(schemas(), st.integers(0, 2**32))
@@ -129,22 +110,18 @@ def test_encoding_undoes_decoding(schema, seed):
     assert np.array_equal(again, codes)
     assert all(not (c.unknown or c.clipped or c.unparseable) for c in log.columns.values())
     assert schema.validate(columns) == []
-    text = {
-        name: series.dt.to_string("iso") if series.dtype == pl.Datetime else series.cast(pl.String)
-        for name, series in columns.items()
-    }
+    times = {name: series.dt.to_string("iso") for name, series in columns.items() if series.dtype == pl.Datetime}
+    text = {name: series.cast(pl.String) for name, series in columns.items()} | times
     assert np.array_equal(codec.encode(text)[0], codes)
 
 
 def test_attributes_with_one_category_are_public_constants():
-    schema = Schema(
-        (
-            Field("land", "string", enum=("AT",), required=True),
-            Field("year", "integer", 2020, 2020, required=True),
-            Field("site", "string", constant=Constant("north")),
-            Field("none", "date", constant=Constant(None)),
-            Field("age", "integer", 0, 99),
-        )
+    schema = schema_of(
+        Field("land", "string", enum=("AT",), required=True),
+        Field("year", "integer", 2020, 2020, required=True),
+        Field("site", "string", constant=Constant("north")),
+        Field("none", "date", constant=Constant(None)),
+        Field("age", "integer", 0, 99),
     )
     codec = Codec(schema)
     assert codec.names == ("age",)
@@ -256,23 +233,18 @@ def test_order_holds_in_every_decoded_row_and_without_a_link_it_does_not(how):
 
 
 def test_differences_are_what_is_encoded():
-    codec = Codec(Schema(stay(follows=Follows("came", 0, 30))))
-    table = {
-        "came": ["2020-03-01", "2020-03-01", "2020-03-01", "", "2020-03-01", "2021-12-31"],
-        "left": ["2020-03-04", "2020-02-01", "2021-03-01", "2020-05-05", "", "2021-12-31"],
-        "paid": [""] * 6,
-    }
+    schema = Schema(stay(follows=Follows("came", 0, 30)))
+    assert Schema.from_dict(schema.to_dict()) == schema
+    assert schema.to_dict()["fields"][1]["covey"] == {"after": "came", "difference": {"minimum": 0, "maximum": 30}}
+    codec = Codec(schema)
+    days = ["2020-03-04", "2020-02-01", "2021-03-01", "2020-05-05", "", "2021-12-31"]
+    came = ["2020-03-01", "2020-03-01", "2020-03-01", "", "2020-03-01", "2021-12-31"]
+    table = {"came": came, "left": days, "paid": [""] * 6}
     codes, _ = codec.encode(table, "numbers")
     at = codec.names.index("left")
     assert codec.kinds[at] == NumberGrid(31, 2, (2,))
-    assert codes[:, at].tolist() == [
-        5,
-        2,
-        32,
-        1,
-        0,
-        2,
-    ]  # after 3 days, moved to 0, moved to 30, without a base, missing, 0
+    # After 3 days, moved to 0, moved to 30, without a base, missing, 0.
+    assert codes[:, at].tolist() == [5, 2, 32, 1, 0, 2]
     back = codec.decode(codes, np.random.default_rng(2), "numbers")
     assert [str(v) for v in back["left"][:3]] == ["2020-03-04", "2020-03-01", "2020-03-31"]
     assert back["left"][4] is None
@@ -291,17 +263,8 @@ def test_differences_of_numbers_with_finer_ends_and_negative_bounds():
     assert back["gross"].to_list() == [99.25, 95.0, 1900.5]
 
 
-def test_schemas_keep_what_they_say_of_differences():
-    schema = Schema(stay(follows=Follows("came", 0, 30)))
-    assert Schema.from_dict(schema.to_dict()) == schema
-    assert schema.to_dict()["fields"][1]["covey"] == {"after": "came", "difference": {"minimum": 0, "maximum": 30}}
-
-
 def test_circles_are_refused():
-    fields = (
-        Field("a", "integer", 0, 9, follows=Follows("b")),
-        Field("b", "integer", 0, 9, follows=Follows("a")),
-    )
+    fields = tuple(Field(name, "integer", 0, 9, follows=Follows(base)) for name, base in ("ab", "ba"))
     with pytest.raises(ParameterError, match="follows itself"):
         Schema(fields)
     with pytest.raises(ParameterError, match="Both need one type"):

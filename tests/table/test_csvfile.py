@@ -84,15 +84,6 @@ def test_fields_are_counted_by_their_separator(monkeypatch, separator, chunk):
         scan(data + b'"', 2, ord(separator), "t.csv", 4)
 
 
-def test_unbalanced_quotes_are_found_across_chunks(read, monkeypatch):
-    monkeypatch.setattr(csvfile, "CHUNK", 7)
-    with pytest.raises(InputError, match="line 4"):
-        read(b'age,sex\n1,"f"\n2,"m"\n3,"f\n4,m\n')
-    table = read(b'age,sex\n1,"f"\n2,"m,""\n"\n3\n4,m,5')
-    assert cells(table)["sex"] == ["f", 'm,"\n', None, "m"]
-    assert (table.rows, table.short_rows, table.long_rows) == (4, 1, 1)
-
-
 LINES = st.lists(st.lists(st.text('ab",\n é', max_size=4), min_size=1, max_size=4), min_size=1, max_size=8)
 
 
@@ -106,9 +97,8 @@ def spare(tmp_path_factory):
 def test_csv_is_read_as_the_standard_library_reads_it(spare, rows, chunk, block, end):
     """Two readers must agree on every cell, whatever is quoted, however ragged the rows are, wherever blocks are cut."""
     text = io.StringIO()
-    writer = csv.writer(
-        text, lineterminator=end, quoting=csv.QUOTE_ALL if chunk % 2 or end == "\r" else csv.QUOTE_MINIMAL
-    )
+    quoting = csv.QUOTE_ALL if chunk % 2 or end == "\r" else csv.QUOTE_MINIMAL
+    writer = csv.writer(text, lineterminator=end, quoting=quoting)
     writer.writerow(["age", "sex"])
     writer.writerows([*rows, ["1", "f"]])
     expected = [(row + [""] * 2)[:2] for row in csv.reader(io.StringIO(text.getvalue(), newline=""))][1:]
@@ -202,10 +192,8 @@ def test_utf_8_with_its_mark_is_not_read_as_another_encoding(tmp_path):
 def test_a_dialect_is_recorded_as_frictionless_has_it():
     dialect = Dialect(";", encoding="windows-1252", sheet="Data", skip_rows=3)
     said = dialect.to_dict()
-    assert said == {
-        "dialect": {"delimiter": ";", "headerRows": [4], "sheetName": "Data"},
-        "encoding": "windows-1252",
-    }
+    assert said["dialect"] == {"delimiter": ";", "headerRows": [4], "sheetName": "Data"}
+    assert (len(said), said["encoding"]) == (2, "windows-1252")
     assert Dialect.from_dict(said) == dialect
     assert Dialect(",", encoding="utf-8", skip_rows=0).to_dict() == {}
     assert Dialect.from_dict({"dialect": {"header": True, "quoteChar": '"', "doubleQuote": True}}) == Dialect()
@@ -213,9 +201,8 @@ def test_a_dialect_is_recorded_as_frictionless_has_it():
 
 def test_what_is_said_overrules_what_was_found():
     found = Dialect(";", ",", ".", "windows-1252", sheet="A", skip_rows=2)
-    assert Dialect(skip_rows=0, decimal=".", thousands="").over(found) == replace(
-        found, skip_rows=0, decimal=".", thousands=""
-    )
+    own = {"skip_rows": 0, "decimal": ".", "thousands": ""}
+    assert Dialect(**own).over(found) == replace(found, **own)
     assert Dialect("semicolon").separator == ";"
     assert Dialect("tab").separator == "\t"
 

@@ -21,7 +21,7 @@ from covey.table.codec import Codec
 from covey.table.databases import Database, redacted
 from covey.table.schema import Field, Schema
 from covey.table.sources import open_source, read_table
-from tests.commands import run
+from tests.commands import run, spent
 from tests.table.examples import sqlite_table
 
 ROOT = Path(__file__).parents[2]
@@ -67,11 +67,8 @@ def codes(source, *fields):
 @pytest.fixture(scope="module")
 def zoo(postgresql):
     """A table with a column of nearly every type, and what psql writes of it as CSV."""
-    postgresql.run(
-        "CREATE TYPE mood AS ENUM ('bad', 'so so', 'good')",
-        f"CREATE TABLE zoo ({TYPES})",
-        *(f"INSERT INTO zoo VALUES {row}" for row in ROWS),
-    )
+    postgresql.run("CREATE TYPE mood AS ENUM ('bad', 'so so', 'good')", f"CREATE TABLE zoo ({TYPES})")
+    postgresql.run(*(f"INSERT INTO zoo VALUES {row}" for row in ROWS))
     # psql writes flags as t and f, which are no words for flags here.
     columns = ", ".join(f"{name}::text AS {name}" if name == "smokes" else name for name in NAMES)
     return Database(postgresql.url(), table="zoo"), postgresql.export(f"SELECT {columns} FROM zoo")
@@ -123,18 +120,12 @@ def load_csv(server, name, columns, path):
 
 
 def test_sqlite_cells_of_any_type_give_the_codes_of_their_export(tmp_path):
-    rows = [
-        (1, 0.1 + 0.2, "a", None),
-        ("odd", 3, "b\0c", None),
-        (2.5, float("inf"), "ü", None),
-        (None, "0.05", " a ", None),
-        (10**15, 1e-7, "", "late"),
-    ]
+    rows = [(1, 0.1 + 0.2, "a", None), ("odd", 3, "b\0c", None), (2.5, float("inf"), "ü", None)]
+    rows += [(None, "0.05", " a ", None), (10**15, 1e-7, "", "late")]
     sqlite_table(tmp_path / "50% off?#.db", '"zo""o" (x INTEGER, y REAL, z TEXT, w)', rows)
     # What Python writes for each cell.
-    export = {
-        name: ["" if row[j] is None else str(row[j]) for row in rows] for j, name in enumerate(("x", "y", "z", "w"))
-    }
+    text = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    export = {name: [row[j] for row in text] for j, name in enumerate("xyzw")}
     pl.DataFrame(export).write_csv(tmp_path / "zoo.csv")
     schema = (
         Field("x", "number", 0, 5, bins=10),
@@ -181,9 +172,8 @@ def test_postgresql_readings_see_one_snapshot_while_others_write(postgresql, mon
     name = ages(postgresql)
     source = open_source(Database(postgresql.url(), table=name), SURVEY)
     first = next(source.parts())
-    postgresql.run(
-        f'INSERT INTO "{name}" SELECT 99, true FROM generate_series(1, 50)', f'DELETE FROM "{name}" WHERE age < 9'
-    )
+    postgresql.run(f'INSERT INTO "{name}" SELECT 99, true FROM generate_series(1, 50)')
+    postgresql.run(f'DELETE FROM "{name}" WHERE age < 9')
     assert len(first) < 400
     for _ in range(2):
         assert sum(len(part) for part in source.parts()) == 400
@@ -213,10 +203,8 @@ def test_sqlite_readings_see_one_snapshot_while_others_write(tmp_path):
 
 
 def test_limit_takes_the_same_rows_in_every_reading(postgresql):
-    postgresql.run(
-        "CREATE TABLE many AS SELECT i % 100 AS age, i % 3 = 0 AS ill, repeat('x', 200) AS long FROM generate_series(1, 50000) i",
-        "ANALYZE many",
-    )
+    rows = "SELECT i % 100 AS age, i % 3 = 0 AS ill, repeat('x', 200) AS long FROM generate_series(1, 50000) i"
+    postgresql.run(f"CREATE TABLE many AS {rows}", "ANALYZE many")
     source = open_source(Database(postgresql.url(), query="SELECT * FROM many LIMIT 5000"), SURVEY)
     readings = [[part.to_pydict() for part in source.parts()] for _ in range(3)]
     assert readings[0] == readings[1] == readings[2]
@@ -239,11 +227,8 @@ def test_what_is_kept_lets_the_connection_go(postgresql):
 def test_a_query_that_writes_is_refused_by_postgresql(postgresql, sql):
     name = ages(postgresql)
     body = f'DELETE FROM "{name}"; SELECT true'
-    postgresql.run(
-        "CREATE SEQUENCE IF NOT EXISTS counter",
-        "DROP FUNCTION IF EXISTS spoil()",
-        f"CREATE FUNCTION spoil() RETURNS bool LANGUAGE sql AS $$ {body} $$",
-    )
+    postgresql.run("CREATE SEQUENCE IF NOT EXISTS counter", "DROP FUNCTION IF EXISTS spoil()")
+    postgresql.run(f"CREATE FUNCTION spoil() RETURNS bool LANGUAGE sql AS $$ {body} $$")
     with pytest.raises(InputError, match="cannot be read"):
         read_table(Database(postgresql.url(), query=sql.format(t=f'"{name}"')))
     assert postgresql.run(f'SELECT count(*) FROM "{name}"') == [(400,)]
@@ -291,11 +276,8 @@ def test_names_are_taken_as_they_are(postgresql, tmp_path):
         'INSERT INTO "clinic.a"."Visits ""1""" VALUES (1, 2, 3)',
     )
     database = Database(postgresql.url(), table='"clinic.a"."Visits ""1"""')
-    assert {name: column.to_list() for name, column in read_table(database).columns.items()} == {
-        odd: [1],
-        "AGE": [2],
-        "age": [3],
-    }
+    read = {name: column.to_list() for name, column in read_table(database).columns.items()}
+    assert read == {odd: [1], "AGE": [2], "age": [3]}
     with pytest.raises(InputError, match="does not exist"):
         read_table(Database(postgresql.url(), table='"clinic.a"."visits ""1"""'))
     with pytest.raises(InputError, match="two columns"):
@@ -345,19 +327,13 @@ def test_a_long_table_is_read_in_bounded_memory(postgresql):
 
 
 @pytest.fixture
-def desk(postgresql, tmp_path, monkeypatch, few_steps):
+def desk(postgresql, at_home, few_steps):
     """A table in a server and in a file, a confirmed schema and a ledger."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.sqlite"))
     name = ages(postgresql)
     sqlite_table("visits.sqlite", "visits (age, ill)", [(k % 80, k % 3 == 0) for k in range(400)])
     SURVEY.save("schema.json")
     assert run("ledger open visits --budget 100").exit_code == 0
     return name
-
-
-def spent():
-    return json.loads(run("ledger show --json").stdout)[0]["spent"]
 
 
 def everything_written():

@@ -1,6 +1,7 @@
 """Derived columns: computed, never measured, exact in every row."""
 
 import json
+from operator import attrgetter
 
 import numpy as np
 import polars as pl
@@ -13,23 +14,15 @@ from covey.table.derived_fields import Derived
 from covey.table.fields import Field
 from covey.table.repair import derived_column
 from covey.table.schema import Schema
+from tests.entries import entry, frame_of
 
-AREA = {"name": "area", "type": "string", "constraints": {"enum": ["north", "south"], "required": True}}
+AREA = entry("area", "string", enum=["north", "south"], required=True)
 PAY = {"name": "pay", "type": "integer", "constraints": {"minimum": 0, "maximum": 999}, "covey": {"special": ["N"]}}
 BORN = {"name": "born", "type": "date", "constraints": {"minimum": "1920-01-01", "maximum": "2019-12-31"}}
 SEEN = {"name": "seen", "type": "date", "constraints": {"minimum": "2020-01-01", "maximum": "2024-12-31"}}
-DENSITY = {
-    "name": "density",
-    "type": "number",
-    "covey": {"derived": {"from": ["area"], "map": {"north": 12.5, "south": 300}}},
-}
-BAND = {
-    "name": "band",
-    "type": "string",
-    "covey": {
-        "derived": {"from": "pay", "map": {"N": "none"}, "edges": [0, 100, 500, 1000], "labels": ["a", "b", "c"]}
-    },
-}
+DENSITY = entry("density", "number", derived={"from": ["area"], "map": {"north": 12.5, "south": 300}})
+BANDS = {"from": "pay", "map": {"N": "none"}, "edges": [0, 100, 500, 1000], "labels": ["a", "b", "c"]}
+BAND = entry("band", "string", derived=BANDS)
 AGE = {"name": "age", "type": "integer", "covey": {"derived": {"expression": "years(born, seen)"}}}
 OLD = {"name": "old", "type": "boolean", "covey": {"derived": {"expression": "age >= 65"}}}
 SHARE = {"name": "share", "type": "number", "covey": {"decimals": 2, "derived": {"expression": "pay / (density + 1)"}}}
@@ -39,22 +32,17 @@ FIELDS = [OLD, AGE, DENSITY, BAND, AREA, PAY, BORN, SEEN, SHARE]
 def people(n=400, seed=0):
     generator = np.random.default_rng(seed)
     pay = generator.integers(0, 1000, n)
-    return pl.DataFrame(
-        {
-            "area": generator.choice(["north", "south"], n),
-            "pay": np.where(generator.random(n) < 0.2, "N", pay.astype(str)),
-            "born": np.datetime64("1925-01-01") + generator.integers(0, 34000, n),
-            "seen": np.datetime64("2020-01-01") + generator.integers(0, 1800, n),
-        }
+    return frame_of(
+        area=generator.choice(["north", "south"], n),
+        pay=np.where(generator.random(n) < 0.2, "N", pay.astype(str)),
+        born=np.datetime64("1925-01-01") + generator.integers(0, 34000, n),
+        seen=np.datetime64("2020-01-01") + generator.integers(0, 1800, n),
     )
 
 
 def by_hand(row):
-    age = (
-        row["seen"].year
-        - row["born"].year
-        - ((row["seen"].month, row["seen"].day) < (row["born"].month, row["born"].day))
-    )
+    (born, seen), day = (row["born"], row["seen"]), attrgetter("month", "day")
+    age = seen.year - born.year - (day(seen) < day(born))
     density = {"north": 12.5, "south": 300.0}[row["area"]]
     pay = None if row["pay"] == "N" or row["pay"] is None else int(row["pay"])
     band = "none" if row["pay"] == "N" else None if pay is None else "a" if pay < 100 else "b" if pay < 500 else "c"
@@ -75,9 +63,8 @@ def test_a_release_computes_them_in_every_row_and_never_reads_them(few_steps):
         else:
             assert (row["age"], row["old"]) == by_hand(row)[:2]
             assert (row["density"], row["band"]) == by_hand(row)[2:4]
-            assert (
-                row["share"] == pytest.approx(by_hand(row)[4]) if by_hand(row)[4] is not None else row["share"] is None
-            )
+            share = by_hand(row)[4]
+            assert row["share"] == (None if share is None else pytest.approx(share))
     assert schema.validate(rows) == []
     # What the true table holds in their place changes nothing.
     wrong = table.with_columns(density=pl.lit(-1.0), old=pl.lit(True))

@@ -43,14 +43,7 @@ def test_a_broken_or_hostile_file_is_a_parameter_error_of_ordinary_length(tmp_pa
 
 
 def test_foreign_properties_are_kept():
-    notes = {
-        "title": "X",
-        "description": "…",
-        "example": 3,
-        "rdfType": "http://schema.org/Thing",
-        "unit": "mg",
-        "rule": 1,
-    }
+    notes = {"title": "X", "description": "…", "example": 3, "rdfType": "http://x.org/Thing", "unit": "mg", "rule": 1}
     field = {"name": "x", "type": "boolean", "format": "default", **notes}
     data = {"fields": [field], "name": "visits", "type": "table", "format": "csv", "$schema": "…", **notes}
     assert Schema.from_dict(Schema.from_dict(data).to_dict()).to_dict() == {**data, "missingValues": [""]}
@@ -99,17 +92,21 @@ def test_smartnoise_metadata(tmp_path):
         Codec(schema)
 
 
-def test_smartnoise_with_several_tables_needs_a_name(tmp_path):
-    file = tmp_path / "meta.yaml"
-    file.write_text("'':\n  s:\n    a: {x: {type: boolean}}\n    b: {y: {type: boolean}}\n")
-    with pytest.raises(ParameterError, match="'a', 'b'"):
-        from_smartnoise_yaml(file)
-    assert from_smartnoise_yaml(file, table="b").names == ("y",)
-    file.write_text("'':\n  s:\n    a: {x: {type: blob}}\n")
-    with pytest.raises(ParameterError, match="'blob'"):
-        from_smartnoise_yaml(file)
-    with pytest.raises(ParameterError, match="yaml"):
-        from_smartnoise_yaml(tmp_path / "meta.txt")
+BOTH = "'':\n  s:\n    a: {x: {type: boolean}}\n    b: {y: {type: boolean}}\n"
+
+
+def test_smartnoise_with_several_tables_needs_a_name_and_metadata_of_another_kind_are_refused(tmp_path):
+    for read, name, text, words in (
+        (from_smartnoise_yaml, "meta.yaml", BOTH, "'a', 'b'"),
+        (from_smartnoise_yaml, "blob.yaml", "'':\n  s:\n    a: {x: {type: blob}}\n", "'blob'"),
+        (from_smartnoise_yaml, "meta.txt", BOTH, "yaml"),
+        (from_sdv_json, "list.json", "[]", "SDV"),
+        (from_sdv_json, "none.json", "{}", "tables none"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ParameterError, match=words):
+            read(tmp_path / name)
+    assert from_smartnoise_yaml(tmp_path / "meta.yaml", table="b").names == ("y",)
 
 
 @pytest.mark.parametrize("wrap", [lambda t: t, lambda t: {"tables": {"people": t}, "METADATA_SPEC_VERSION": "V1"}])
@@ -122,12 +119,3 @@ def test_sdv_metadata(tmp_path, wrap):
     assert [f.type for f in schema.fields] == kinds
     assert [f.name for f in schema.fields if f.confirmed] == ["ill", "size"]
     assert Schema.from_dict(schema.to_dict()) == schema
-
-
-def test_metadata_of_another_kind_is_refused(tmp_path):
-    (tmp_path / "m.json").write_text("[]")
-    with pytest.raises(ParameterError, match="SDV"):
-        from_sdv_json(tmp_path / "m.json")
-    (tmp_path / "m.json").write_text("{}")
-    with pytest.raises(ParameterError, match="tables none"):
-        from_sdv_json(tmp_path / "m.json")

@@ -17,6 +17,7 @@ from covey.table.drafting import assumptions, sniff, with_links_that_hold
 from covey.table.fields import Follows
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
+from tests.entries import frame_of
 from tests.table.test_sources import workbook
 
 ROWS = [["age", "city", "cost"], *[[str(i % 90), "Rom" if i % 2 else "Köln, am Rhein", f"{i},5"] for i in range(40)]]
@@ -57,9 +58,8 @@ def test_what_was_said_is_not_looked_for(tmp_path):
     said = Dialect("|", encoding="latin-1", skip_rows=0)
     assert sniff(path, said, 10**6) == said
     found = sniff(path, Dialect(), 10**6)
-    assert assumptions(found, Dialect()) == (
-        "read with cells separated by semicolons, text in windows-1252, 1 line before the header"
-    )
+    said = "read with cells separated by semicolons, text in windows-1252, 1 line before the header"
+    assert assumptions(found, Dialect()) == said
     assert assumptions(found, found) is None
 
 
@@ -93,17 +93,15 @@ def stays(n=400, seed=0):
     left = cut + g.geometric(0.3, n) - 1
     net = np.round(np.exp(g.normal(6, 1, n)), 2)
     gross = np.round(net * (1 + g.choice([0.07, 0.19], n)), 2)
-    return pl.DataFrame(
-        {
-            "came": came.astype(str),
-            "operated": cut.astype(str),
-            "left": left.astype(str),
-            "net": net,
-            "gross": gross,
-            "age": g.integers(18, 90, n),
-            "far": g.integers(1000, 5000, n),
-            "score": np.round(g.normal(50, 10, n), 1),
-        }
+    return frame_of(
+        came=came.astype(str),
+        operated=cut.astype(str),
+        left=left.astype(str),
+        net=net,
+        gross=gross,
+        age=g.integers(18, 90, n),
+        far=g.integers(1000, 5000, n),
+        score=np.round(g.normal(50, 10, n), 1),
     )
 
 
@@ -236,9 +234,8 @@ def test_a_table_of_which_nothing_is_left_is_refused(tmp_path):
 
 
 def test_overrides_hold_and_are_recorded(tmp_path):
-    (tmp_path / "t.csv").write_text(
-        lines("a,d", *(f"{j % 7},0{j % 9 + 1}/0{j % 8 + 1}/2024" for j in range(60)), "-,-")
-    )
+    rows = [f"{j % 7},0{j % 9 + 1}/0{j % 8 + 1}/2024" for j in range(60)]
+    (tmp_path / "t.csv").write_text(lines("a,d", *rows, "-,-"))
     left, _ = Schema.draft_with_notes(tmp_path / "t.csv")
     assert left.names == ("a",)
     schema = Schema.draft(tmp_path / "t.csv", Dialect(date_format="%m/%d/%Y", missing=("-",)))
@@ -248,14 +245,12 @@ def test_overrides_hold_and_are_recorded(tmp_path):
 
 
 def test_frames_and_nested_cells(tmp_path):
-    frame = pl.DataFrame(
-        {
-            "day": pd.to_datetime(["2020-01-01", None] * 100),
-            "x": [0.5, None] * 100,
-            "b": [True, False] * 100,
-            "parts": [[1, 2], []] * 100,
-            "text": [f"t{j % 3}" for j in range(200)],
-        }
+    frame = frame_of(
+        day=pd.to_datetime(["2020-01-01", None] * 100),
+        x=[0.5, None] * 100,
+        b=[True, False] * 100,
+        parts=[[1, 2], []] * 100,
+        text=[f"t{j % 3}" for j in range(200)],
     )
     frame.write_parquet(tmp_path / "t.parquet")
     for table in (frame, tmp_path / "t.parquet", read_table(frame)):

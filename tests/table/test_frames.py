@@ -10,22 +10,21 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from covey import AnonymousSynthesizer, PrivateSynthesizer, Schema
+from covey import AnonymousSynthesizer, PrivateSynthesizer
 from covey.errors import InputError
 from covey.table.fields import Constant, Field
 from covey.table.frames import FrameForm, Type, remember
+from tests.entries import schema_of
 
 pytestmark = pytest.mark.usefixtures("few_steps")
-SCHEMA = Schema(
-    (
-        Field("when", "datetime", dt.datetime(2020, 1, 1), dt.datetime(2029, 12, 31)),
-        Field("ward", "string", enum=("a", "b", "c")),
-        Field("count", "integer", 0, 200),
-        Field("whole", "integer", 0, 9, required=True),
-        Field("share", "number", 0.1, 0.9, decimals=1),
-        Field("flag", "boolean", required=True),
-        Field("unit", "string", constant=Constant("mg")),
-    )
+SCHEMA = schema_of(
+    Field("when", "datetime", dt.datetime(2020, 1, 1), dt.datetime(2029, 12, 31)),
+    Field("ward", "string", enum=("a", "b", "c")),
+    Field("count", "integer", 0, 200),
+    Field("whole", "integer", 0, 9, required=True),
+    Field("share", "number", 0.1, 0.9, decimals=1),
+    Field("flag", "boolean", required=True),
+    Field("unit", "string", constant=Constant("mg")),
 )
 N = 60
 
@@ -46,14 +45,8 @@ def sampled(frame, schema=SCHEMA):
 
 
 def test_pandas_types_come_back():
-    chosen = {
-        "share": "float32",
-        "ward": "category",
-        "when": "datetime64[ns, Europe/Berlin]",
-        "count": "Int16",
-        "whole": "uint8",
-        "flag": "boolean",
-    }
+    chosen = {"share": "float32", "ward": "category", "count": "Int16", "whole": "uint8", "flag": "boolean"}
+    chosen["when"] = "datetime64[ns, Europe/Berlin]"
     frame = pd.DataFrame(columns())
     frame["when"] = pd.to_datetime(frame["when"]).dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
     frame = frame.astype({name: kind for name, kind in chosen.items() if name != "when"})
@@ -71,24 +64,16 @@ def test_pandas_types_come_back():
 
 
 def test_polars_and_arrow_types_come_back():
-    types = {
-        "share": pl.Float32,
-        "ward": pl.Enum(["b", "a"]),
-        "when": pl.Datetime("ns", "Europe/Berlin"),
-        "count": pl.UInt8,
-        "whole": pl.Int8,
-        "flag": pl.UInt8,
-    }
+    types = {"share": pl.Float32, "ward": pl.Enum(["b", "a"]), "when": pl.Datetime("ns", "Europe/Berlin")}
+    types |= {"count": pl.UInt8, "whole": pl.Int8, "flag": pl.UInt8}
     frame = pl.DataFrame(columns()).with_columns(
         pl.col("when").dt.replace_time_zone("UTC").dt.convert_time_zone("Europe/Berlin"), pl.col("flag").cast(pl.UInt8)
     )
     frame = frame.cast({name: kind for name, kind in types.items() if name != "when"}).cast({"when": types["when"]})
     out = sampled(frame)
     assert dict(out.schema) == {**types, "ward": pl.Enum(["a", "b", "c"]), "unit": pl.String}
-    assert (
-        SCHEMA.validate(out.with_columns(pl.col("share").cast(pl.Float64).round(1), pl.col("flag").cast(pl.Boolean)))
-        == []
-    )
+    plain = out.with_columns(pl.col("share").cast(pl.Float64).round(1), pl.col("flag").cast(pl.Boolean))
+    assert SCHEMA.validate(plain) == []
     arrow = pa.table(
         {
             "ward": pa.array(columns()["ward"]).dictionary_encode(),

@@ -13,6 +13,7 @@ from covey.table.columns import Words
 from covey.table.provisional import LONGEST, LearnedColumn, Provisional
 from covey.table.schema import Field, LessEqual, Schema
 from covey.table.sources import read_table
+from tests.entries import entry
 
 
 def read(field, cells, missing=("",)):
@@ -33,21 +34,8 @@ def learned(name, type_, **more):
 
 def test_numbers_fall_into_bins_and_words_among_them_stay_words():
     cells = ["30", " 7 ", "0", "-1", "-3", "1e99", "-1e99", "N", "", None, "nan", "x\0y", "true"]
-    assert read(learned("a", "integer"), cells) == [
-        (20, 50),
-        (7, 8),
-        (0, 1),
-        (-1, 0),
-        (-3, -2),
-        (5e14, 1e15),
-        (-1e15, -5e14),
-        "N",
-        None,
-        None,
-        None,
-        None,
-        (1, 2),
-    ]
+    found = [(20, 50), (7, 8), (0, 1), (-1, 0), (-3, -2), (5e14, 1e15), (-1e15, -5e14), "N", *[None] * 4, (1, 2)]
+    assert read(learned("a", "integer"), cells) == found
 
 
 def test_typed_columns_are_read_as_their_cells_would_be():
@@ -67,19 +55,8 @@ def test_declared_missing_and_special_values_need_no_learning_however_they_are_s
 
 
 def test_labels_are_those_that_the_codec_will_look_for():
-    cells = [
-        " North ",
-        "'=1+1",
-        "=1+1",
-        "N/A",
-        "NULL",
-        "",
-        "a" * (LONGEST + 1),
-        "b" * LONGEST,
-        "two\rlines",
-        "'\tx",
-        "''=y",
-    ]
+    cells = [" North ", "'=1+1", "=1+1", "N/A", "NULL", "", "a" * (LONGEST + 1), "b" * LONGEST]
+    cells += ["two\rlines", "'\tx", "''=y"]
     found = read(learned("s", "string"), cells, ("", "N/A"))
     expected = ["North", "=1+1", "=1+1", None, None, None, None, "b" * LONGEST, None, None, "''=y"]
     assert found == expected
@@ -140,11 +117,7 @@ def test_a_draft_that_is_learned_keeps_names_and_types_alone():
     assert to_learn.fields == (learned("a", "integer", **read), learned("s", "string", **read), schema["k"])
     assert not to_learn.drafted
     assert Schema.from_dict(to_learn.to_dict()) == to_learn
-    assert to_learn.to_dict()["fields"][0] == {
-        "name": "a",
-        "type": "integer",
-        "covey": {"learn": True, "from_table": True},
-    }
+    assert to_learn.to_dict()["fields"][0] == entry("a", "integer", learn=True, from_table=True)
 
 
 def test_declared_fields_beside_learned_ones_are_checked_in_the_first_reading():

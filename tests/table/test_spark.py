@@ -20,12 +20,11 @@ from covey.table.dialects import Spelling
 from covey.table.schema import Field, Schema
 from covey.table.spark import BatchEncoder, SparkParquet, plan
 from tests.clinic import PACKAGE
+from tests.entries import schema_of
 
-OF_FILES = Schema(
-    (
-        Field("who", "integer", 0, 999, bins=10, required=True, confirmed=True),
-        Field("mood", "string", enum=("good", "bad"), required=True, confirmed=True),
-    )
+OF_FILES = schema_of(
+    Field("who", "integer", 0, 999, bins=10, required=True, confirmed=True),
+    Field("mood", "string", enum=("good", "bad"), required=True, confirmed=True),
 )
 SESSION = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
 

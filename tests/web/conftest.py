@@ -55,6 +55,13 @@ class Page:
     def post(self, path, data=None, **options):
         return self.client.post(path, data={"csrf": self.csrf, **(data or {})}, **options)
 
+    def refused(self, path, form, *said, code=422):
+        """A form that is sent and refused in these words."""
+        answer = self.post(path, form)
+        assert answer.status_code == code, words(answer)
+        assert [one for one in said if one not in words(answer)] == []
+        return answer
+
     def upload(self, work, content, name="visits.csv", others=None, **fields):
         """A table, other files by the name of their field, and words."""
         files = {

@@ -121,9 +121,7 @@ def test_a_review_holds_only_for_what_it_showed(page):
     work = page.ready_work()
     key = page.review(work)
     page.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "2", "dataset": "visits"})
-    answer = page.post(f"/work/{work}/release", {"review": key})
-    assert answer.status_code == 409
-    assert "changed" in words(answer)
+    page.refused(f"/work/{work}/release", {"review": key}, "changed", code=409)
     assert page.post(f"/work/{work}/release", {"review": "made up"}).status_code == 409
     assert page.workspace.work(work).jobs == {}
 
@@ -382,9 +380,8 @@ def test_exports_quote_what_a_shell_or_python_would_run():
     name, dataset = "a b; rm -rf ~ '\".csv", 'x"); import os #'
     places = {"table": Path(name), "schema": Path("schema.json"), "out": Path("release")}
     order = replace(PRIVATE, **places, dataset=dataset, rows=7, parquet=True, confirm_large_epsilon=True)
-    words_of_shell = subprocess.run(
-        ["sh", "-c", f"printf '%s\\n' {command_line(order)}"], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    line = ["sh", "-c", f"printf '%s\\n' {command_line(order)}"]
+    words_of_shell = subprocess.run(line, capture_output=True, text=True, check=True).stdout.splitlines()
     assert words_of_shell[:3] == ["covey", "release", name]
     assert words_of_shell[words_of_shell.index("--dataset") + 1] == dataset
     space = {}
@@ -452,10 +449,5 @@ def test_a_plan_counts_start_and_writing_too():
 
 
 def test_durations_are_said_no_finer_than_they_are_known():
-    assert [duration_words(s) for s in (1, 13, 70, 200, 7200)] == [
-        "a few seconds",
-        "about 15 seconds",
-        "about a minute",
-        "about 3 minutes",
-        "about 2.0 hours",
-    ]
+    said = ["a few seconds", "about 15 seconds", "about a minute", "about 3 minutes", "about 2.0 hours"]
+    assert [duration_words(s) for s in (1, 13, 70, 200, 7200)] == said

@@ -111,9 +111,8 @@ def test_another_table_is_refused_and_loses_nothing(restarted):
     assert answer.status_code == 422
     assert "none of the columns that you described" in words(answer)
     page = restarted()
-    assert (
-        page.upload(work, TABLE.replace(b"cost", b"price")).status_code == 303
-    )  # a little other: what is there counts
+    # A table that is a little other: what is there counts.
+    assert page.upload(work, TABLE.replace(b"cost", b"price")).status_code == 303
     assert page.workspace.work(work).columns[0].field.confirmed
     assert page.workspace.work(work).columns[2].called == "price"
 
@@ -142,13 +141,8 @@ def test_choices_rules_and_links_come_back_too(restarted):
     link = {"persons": "people", "events": "stays", "at_most": "7"}
     assert page.post(f"/work/{work}/columns/link", link).status_code == 303
     page.confirm_rest(work)
-    forbidden = {
-        "kind": "forbid",
-        "field0": "people.age",
-        "values0": "up to 15",
-        "field1": "stays.ward",
-        "values1": "a",
-    }
+    forbidden = {"kind": "forbid", "field0": "people.age", "values0": "up to 15"}
+    forbidden |= {"field1": "stays.ward", "values1": "a"}
     assert page.post(f"/work/{work}/rules", forbidden).status_code == 303
     page.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "0.5", "dataset": "clinic"})
     page = restarted()
