@@ -29,7 +29,7 @@ from covey.release.charts import number, percent, ticks, up
 from covey.release.contents import NOTHING_SAID, About, AnonymousRelease
 from covey.release.page import style_sheet, templates
 from covey.release.report import guess, report_html
-from covey.release.statements import agreeing
+from covey.release.statements import risks
 from covey.release.summary import MOST_BINS, associations, coarsened, cramers_v, describe, ranked
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
@@ -291,7 +291,7 @@ def test_an_anonymous_report_speaks_of_groups_and_of_no_budget(averaged):
     assert not re.search("ε|δ|budget|certificate|differential privacy", said)
     assert "What it protects, and what it does not" in said
     # Of three coins all agree in 2 of 8 cases; of 20 people mostly nobody has what one of a hundred has.
-    assert agreeing(3, 0.5) == 2 / 8
+    assert dict(risks(3))["50 of 100 people have it"] == 2 / 8
     assert table_named(page, "Chance that a group agrees")[0] == ["1 of 100 people have it", "", "81.8%"]
     facts = dict(table_named(page, "What averaging lost"))
     assert facts["Covariance loss"] == f"{number(averaged.covariance_loss)}computed on real data"

@@ -180,7 +180,7 @@ class Release(PrivateRelease):
             return [
                 np.maximum(self.evidence.one_way(j), 0.0) for j in range(sum(len(codec.names) for codec in self.codecs))
             ]
-        mean = self.centres.weights @ self.centres.points
+        mean = self.row_law.cloud.weights @ self.row_law.cloud.points
         if self.flags:
             return [np.array([1 - m, m]) for m in mean]
         sizes = self.codec.domain_sizes if self.numbers is None else self.numbers.domain.sizes

@@ -99,7 +99,7 @@ class Mechanism:
         release, public = self.release, streams.postprocessing("table")
         if release.several:
             return release.persons.drawn(POOL * m, public, public).resampled(m, public)  # a law draws balanced ones
-        cloud, codec, numbers = release.centres, release.codec, release.numbers
+        cloud, codec, numbers = release.row_law.cloud, release.codec, release.numbers
         chosen = bootstrap(cloud, m, public)
         if release.flags:
             bits = round_bits(cloud.points, chosen, public)

@@ -41,13 +41,13 @@ from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnyReleas
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
 from covey.release.model import write_model
+from covey.release.page import render
 from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, check_target, claimed
 from covey.release.places import replace as put_in_place
 from covey.release.report import report_html, rows_bounds, stated
 from covey.release.statements import (
     WEAK,
     anonymous_facts,
-    anonymous_words,
     certificate_facts,
     croissant,
     dcat,
@@ -232,7 +232,7 @@ def _tell(release: AnyRelease, folder: Path, ready: Path, told: ReportInputs) ->
     digests = {path.name: file_digest(path) for path in paths}
     seen, whole = ReleaseTally.of(release) if told.seen is None else told.seen, told.whole
     if isinstance(release, AnonymousRelease):
-        words = anonymous_words(release)
+        words: str = render("anonymous.md", release=release)
     else:
         whole = _bounds(release, seen) if whole is None else whole
         words = private_words(release, list(digests), told.mended, stated(release.certificate, whole))

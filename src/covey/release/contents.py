@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from covey.core.arrays import Array, Floats, Integers
+from covey.core.arrays import Array, Floats
 from covey.core.numbers.grid import Cells
-from covey.core.paper.blocks import WeightedPoints
 from covey.measure.measurement import Measurements
 from covey.methods.laws import CodeLaw, RowLaw
 from covey.methods.model import Fitted
@@ -20,9 +19,6 @@ from covey.privacy.certificate import Certificate, Distances
 from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.table.sources import ColumnValues
-
-if TYPE_CHECKING:
-    from covey.release.summary import Column
 
 NOT_PRIVATE = "This table is NOT differentially private"
 # Beyond it one person can change the odds of a release by more than e^10, 22,000 times: bundles say so.
@@ -45,22 +41,14 @@ MEASURED, MODELLED, LOST, DISTANT = "measured", "modelled", "lost in noise", "me
 
 @dataclass(frozen=True)
 class PairBands:
-    """Associations of pairs in the confidential table, as far as its measurements tell: Cramér's V over the bins of pair tables.
+    """Associations of pairs in the confidential table, as its measurements tell: Cramér's V over the bins of pair tables."""
 
-    Args:
-        value: as measured, 0 where it does not stand out of the noise.
-        low, high: its band.
-        synthetic: that of the synthetic rows, over the same bins.
-        kind: "measured", "modelled" or "lost in noise"; of a pair that is "measured by distance" nothing is said.
-        distant: the columns that were measured by their distance from another one.
-    """
-
-    value: Floats
+    value: Floats  # as measured, 0 where it does not stand out of the noise
     low: Floats
     high: Floats
-    synthetic: Floats
-    kind: Array
-    distant: tuple[int, ...] = ()
+    synthetic: Floats  # that of the synthetic rows, over the same bins
+    kind: Array  # one of the four above; of a pair that is measured by distance nothing is said
+    distant: tuple[int, ...] = ()  # the columns that were measured by their distance from another one
 
 
 @dataclass(frozen=True)
@@ -72,25 +60,6 @@ class PairTable:
     share: Floats
     low: Floats
     high: Floats
-
-
-class Bands(Protocol):
-    """How far what a report shows may be from the confidential table: 95% bands, read off the measurements."""
-
-    def column(self, j: int, column: Column, labels: Integers) -> tuple[Floats, Floats]:
-        """Both ends of the bands of some labels of an attribute; `CannotAnswerError` says why there are none."""
-
-    def pairs(self, codes: Integers, count: int) -> PairBands | None:
-        """Bands of the associations of the first so many attributes, if pairs were measured."""
-
-    def quantiles(self, j: int) -> list[tuple[float, float, float, float]]:
-        """Level, value and both ends of the band of some quantiles of a number, in its own units; none of anything else."""
-
-    def notes(self) -> list[str]:
-        """Which values limits have moved, and which categories are several in one, where many rows are concerned."""
-
-    def table(self, codes: Integers, a: int, b: int) -> PairTable:
-        """The table of a pair that was measured, small enough to be read."""
 
 
 Bounds = Distances | None  # what a certificate says of these very rows, as far as that is known
@@ -129,11 +98,6 @@ class PrivateRelease:
         return self.fitted.law
 
     @property
-    def centres(self) -> WeightedPoints:
-        """The weighted centres that rows of its one table are drawn from."""
-        return self.row_law.cloud
-
-    @property
     def persons(self) -> PersonsLaw:
         """The law of persons with events."""
         assert isinstance(self.fitted.law, PersonsLaw)  # nosec B101 # for the type checker; a single table has none
@@ -151,8 +115,8 @@ class PrivateRelease:
         return law.cells if isinstance(law, CodeLaw | PersonsLaw) else {}
 
     @property
-    def bands(self) -> Bands | None:
-        """Error bands for its report, where its measurements are at hand."""
+    def bands(self) -> Any:
+        """Error bands for its report (`answers.bands.ReportBands`), where its measurements are at hand."""
         return None
 
     def certified(self, tables: Sequence[ColumnValues]) -> Bounds:
@@ -162,25 +126,15 @@ class PrivateRelease:
 
 @dataclass(frozen=True)
 class About:
-    """What the owner says of a release on its first page. All of it becomes public.
+    """What the owner says of a release on its first page. All of it becomes public."""
 
-    Args:
-        title: of the release; the schema's own where there is none.
-        owner: who answers for it.
-        purpose: what it is for.
-        spent: ε of all releases about these people so far, this one among them, as the ledger counts it.
-        cap: what they may use up in all.
-        used: which share of the cap is used up; less plain than spent/cap where the ledger counts by μ².
-        made: the day of the release. The day alone: how long a release took may follow from the records.
-    """
-
-    title: str = ""
-    owner: str = ""
+    title: str = ""  # the schema's own where there is none
+    owner: str = ""  # who answers for it
     purpose: str = ""
-    spent: Fraction | None = None
+    spent: Fraction | None = None  # ε of all releases about these people so far, this one among them, by the ledger
     cap: Fraction | None = None
-    used: Fraction | None = None
-    made: str = ""
+    used: Fraction | None = None  # share of the cap: less plain than spent/cap where the ledger counts by μ²
+    made: str = ""  # the day alone: how long a release took may follow from the records
 
     def dated(self) -> About:
         """The same, of today where no day is named."""

@@ -12,7 +12,7 @@ from covey.errors import CannotAnswerError
 from covey.html import Html, tag
 from covey.release import charts
 from covey.release.charts import pair_key, percent, span
-from covey.release.contents import DISTANT, LOST, MEASURED, MODELLED, Bands, PairBands
+from covey.release.contents import DISTANT, LOST, MEASURED, MODELLED, PairBands
 from covey.release.page import Part, reason, render, section
 from covey.release.summary import MISSING, Column, associations, commonest, ranked
 
@@ -32,7 +32,7 @@ def distributions(
     columns: Sequence[Column],
     counts: Sequence[Integers],
     private: bool,
-    bands: Bands | None = None,
+    bands: Any = None,
     of: str = "",
 ) -> Part:
     """One-way distributions of the synthetic rows; in wide tables of the first columns of each kind.
@@ -63,7 +63,14 @@ def distributions(
 
     cards = []
     for i in range(0, min(len(lists), FLAGS), FLAGS_TOGETHER):
-        cards.append(_flag_list([(c, own, ends(j, c, own)) for c, own, j in lists[i : i + FLAGS_TOGETHER]]))
+        rows, missing = [], 0.0
+        for column, own, j in lists[i : i + FLAGS_TOGETHER]:
+            band = ends(j, column, own)
+            rows.append(
+                (column.name, [float(own[1])], None if band is None else (float(band[0][1]), float(band[1][1])))
+            )
+            missing = max(missing, float(own[2]) if column.has_missing else 0.0)
+        cards.append(render("flags.html", rows=rows, missing=missing))
     measured = [j for column, _, j in single[:CHARTS] if column.ordered][:QUANTILED]
     for column, own, j in single[:CHARTS]:
         try:
@@ -76,14 +83,6 @@ def distributions(
     key, title = (f"columns-{of}", f"What {of} look like") if of else ("columns", "What the table looks like")
     given = {"private": private, "banded": bands is not None, "hidden": hidden, "width": len(columns)}
     return section(key, title, "columns.html", cards=cards, **given)
-
-
-def _flag_list(flags: Sequence[tuple[Column, Floats, Ends | None]]) -> Html:
-    rows = [
-        (column.name, [float(own[1])], None if ends is None else (float(ends[0][1]), float(ends[1][1])))
-        for column, own, ends in flags
-    ]
-    return render("flags.html", rows=rows, missing=max(float(own[2]) if len(own) > 2 else 0.0 for _, own, _ in flags))
 
 
 def _column_card(column: Column, shares: Floats, ends: Ends | None, **below: Any) -> Html:
@@ -125,7 +124,7 @@ def pair_map(
     columns: Sequence[Column],
     some: Integers,
     rows: int,
-    bands: Bands | None = None,
+    bands: Any = None,
     fine: Integers | None = None,
     of: str = "",
 ) -> Part | None:
@@ -151,16 +150,8 @@ def pair_map(
         listed = _measured(names, known)
         tables = [_pair_table(bands, fine, names, pair) for pair in linked]
     key, heading = (f"pairs-{of}", f"What goes together: {of}") if of else ("pairs", "What goes together")
-    given = {
-        "values": values,
-        "lost": lost,
-        "names": names,
-        "width": len(columns),
-        "some": len(some),
-        "rows": rows,
-        "kinds": kinds,
-    }
-    given |= {"banded": bands is not None, "listed": listed, "linked": linked, "tables": tables}
+    given = {"values": values, "lost": lost, "names": names, "width": len(columns), "some": len(some), "rows": rows}
+    given |= {"kinds": kinds, "banded": bands is not None, "listed": listed, "linked": linked, "tables": tables}
     return section(key, heading, "pairs.html", **given)
 
 
@@ -173,7 +164,7 @@ def _tabled(known: PairBands) -> list[tuple[int, int]]:
     return [(int(i[k]), int(j[k])) for k in np.argsort(-size, kind="stable")[:TABLED] if size[k] >= 0]
 
 
-def _pair_table(bands: Bands, fine: Integers, names: Sequence[str], pair: tuple[int, int]) -> Html:
+def _pair_table(bands: Any, fine: Integers, names: Sequence[str], pair: tuple[int, int]) -> Html:
     given: dict[str, Any] = {"key": pair_key(pair), "one": names[pair[0]], "two": names[pair[1]], "why": None}
     try:
         found = bands.table(fine, *pair)

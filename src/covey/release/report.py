@@ -26,7 +26,6 @@ from covey.release.contents import (
     About,
     AnonymousRelease,
     AnyRelease,
-    Bands,
     Bounds,
     PrivateRelease,
 )
@@ -180,7 +179,7 @@ def _first_rows(release: PrivateRelease, files: Mapping[str, Any], seen: Release
     return section("first", title, "first.html", tables=tables, headline=headline(release, whole), **given)
 
 
-def _limits(bands: Bands | None, described: Description) -> Part | None:
+def _limits(bands: Any, described: Description) -> Part | None:
     """What the schema made of the confidential table, as far as the measurements tell; nothing where that is nothing."""
     notes = [] if bands is None else bands.notes()
     relations = () if described.schema is None else described.schema.found
@@ -268,18 +267,17 @@ def rows_bounds(release: PrivateRelease, seen: ReleaseTally) -> Bounds:
 
 def _table_bounds(release: PrivateRelease, codes: Integers) -> Distances:
     """Bounds for these very rows, if all are here, for as many degrees as their distance to the centres is cheap to find."""
-    certificate = release.certificate
+    certificate, cloud, numbers = release.certificate, release.row_law.cloud, release.numbers
     if certificate is None or len(codes) < release.parts.m:
         return Distances({})
-    q, step = codes.shape[1], len(codes) * len(release.centres)
-    degrees = [d for d in DEGREES if d in certificate.bound and step * q * d <= DISTANCE_WORK]
+    work = len(codes) * len(cloud) * codes.shape[1]
+    degrees = [d for d in DEGREES if d in certificate.bound and work * d <= DISTANCE_WORK]
     with blas_threads(1):
-        if release.numbers is not None:
-            domain = release.numbers.domain
-            misplaced = misplaced_rows(codes, domain, release.centres)
-            distance = category_distances(codes, domain.sizes, release.centres, degrees) if degrees else {}
+        if numbers is not None:
+            misplaced = misplaced_rows(codes, numbers.domain, cloud)
+            distance = category_distances(codes, numbers.domain.sizes, cloud, degrees) if degrees else {}
         else:
             bits = codes.astype(np.uint8)
-            misplaced = misplaced_bits(moments(bits), release.centres)
-            distance = bit_distances(bits, release.centres, degrees) if degrees else {}
+            misplaced = misplaced_bits(moments(bits), cloud)
+            distance = bit_distances(bits, cloud, degrees) if degrees else {}
     return certificate.for_table(Distances({d: distance[d] for d in degrees if d in distance}, misplaced))

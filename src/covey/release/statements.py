@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
-from covey.privacy.budget import Budget, Charge, PrivacyStatement, shown
+from covey.privacy.budget import Budget, PrivacyStatement, shown
 from covey.privacy.certificate import WORDS, Certificate
 from covey.privacy.gaussian import epsilon_above
 from covey.release.contents import LARGE_EPSILON, AnonymousRelease, AnyRelease, PrivateRelease
@@ -26,7 +26,6 @@ PRIOR = (
     "rows of an earlier bundle (named by the SHA-256 of its SHA256SUMS) were used as public information; its own guarantee paid "
     "for them, and both count if they are about the same persons"
 )
-EXAMPLES = (0.01, 0.05, 0.1, 0.25, 0.5)  # shares of people who have something, from a rare illness to a coin
 WEAK = f"ε is larger than {LARGE_EPSILON}: the guarantee is weak"
 STEWARD = "to be filled in by the data owner"
 METHOD = "https://arxiv.org/abs/2107.05824"  # the paper that covey implements
@@ -77,7 +76,10 @@ def private_facts(privacy: PrivacyStatement, version: str, mended: int | None = 
         "mu": None if budget.mu is None else str(budget.mu),
         "amount": str(budget.amount),
         "amount_per_row": str(budget.per_row),
-        "charges": [_charge_facts(charge) for charge in privacy.charges],
+        "charges": [
+            {"purpose": c.purpose, "amount": str(c.amount), **({"delta": str(c.delta)} if c.delta else {})}
+            for c in privacy.charges
+        ],
         "unused": [{"purpose": c.purpose, "amount": str(c.amount)} for c in privacy.unused],
         **_learned_facts(privacy),
         **({} if privacy.prior is None else {"prior": {"bundle": privacy.prior, "note": PRIOR}}),
@@ -136,12 +138,6 @@ def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
         "security and access control": "the data owner's responsibility; this bundle needs none",
         "data collection exposure": "the data owner's responsibility; the confidential table exists in the clear",
     }
-
-
-def _charge_facts(charge: Charge) -> dict[str, str]:
-    """One step of what was spent."""
-    besides = {"delta": str(charge.delta)} if charge.delta else {}
-    return {"purpose": charge.purpose, "amount": str(charge.amount), **besides}
 
 
 def _learned_facts(privacy: PrivacyStatement) -> dict[str, Any]:
@@ -239,19 +235,9 @@ def unfinished_words(folder: Path) -> str:
 def private_words(release: PrivateRelease, tables: Sequence[str], mended: int | None, accuracy: str | None) -> str:
     """README.md of a private bundle with these files of rows; `accuracy` is what its certificate says of them."""
     schema = release.described.schema
-    given = {
-        "release": release,
-        "privacy": release.privacy,
-        "budget": release.privacy.budget,
-        "several": schema is None,
-    }
-    found = {"relations": () if schema is None else schema.found, "WEAK": WEAK, "PRIOR": PRIOR}
-    return render("private.md", tables=tables, mended=mended, accuracy=accuracy, **given, **found)
-
-
-def anonymous_words(release: AnonymousRelease) -> str:
-    """README.md of an anonymous bundle: its first sentence says what it is not."""
-    return render("anonymous.md", release=release)
+    given = {"release": release, "privacy": release.privacy, "budget": release.privacy.budget}
+    given |= {"several": schema is None, "relations": () if schema is None else schema.found}
+    return render("private.md", tables=tables, mended=mended, accuracy=accuracy, WEAK=WEAK, PRIOR=PRIOR, **given)
 
 
 # In the words of others.
@@ -302,14 +288,9 @@ def _media_type(table: str) -> str:
 # What groups give away by agreeing: the risk of anonymous releases, which follows from the size of groups alone.
 
 
-def agreeing(r: int, share: float) -> float:
-    """The chance that r people drawn at random all have something that this share of people have, or that none has it."""
-    return float(share**r + (1 - share) ** r)
-
-
 def risks(r: int) -> list[tuple[str, float]]:
-    """For things that few and many people have: how often a group of r agrees on them, and so discloses them."""
-    return [(f"{100 * share:g} of 100 people have it", agreeing(r, share)) for share in EXAMPLES]
+    """For things that few and many people have: how often all of r people drawn at random have it, or none, and so disclose it."""
+    return [(f"{100 * p:g} of 100 people have it", p**r + (1 - p) ** r) for p in (0.01, 0.05, 0.1, 0.25, 0.5)]
 
 
 def why(r: int) -> str:
