@@ -92,20 +92,11 @@ def statement(facts: Mapping[str, Any]) -> PrivacyStatement:
         )
         for name in ("charges", "unused")
     )
-    return PrivacyStatement(
-        budget,
-        charges,
-        facts["n"],
-        facts["mechanism"],
-        facts["seeded"],
-        unused=unused,
-        learned=tuple(facts.get("learned", ())),
-        left_out=tuple(facts.get("left_out", ())),
-        guessed=bool(facts.get("guessed", False)),
-        assumed=tuple(facts.get("assumed", ())),
-        prior=facts.get("prior", {}).get("bundle"),
-        noise=tuple(law for law in facts.get("noise", ()) if law in NOISE),
-    )
+    more: dict[str, Any] = {name: tuple(facts.get(name, ())) for name in ("learned", "left_out", "assumed")}
+    more |= {"guessed": bool(facts.get("guessed", False)), "prior": facts.get("prior", {}).get("bundle")}
+    noise = tuple(law for law in facts.get("noise", ()) if law in NOISE)
+    known = budget, charges, facts["n"], facts["mechanism"], facts["seeded"]
+    return PrivacyStatement(*known, unused=unused, noise=noise, **more)
 
 
 def read_certificate(said: Mapping[str, Any], unit: str) -> tuple[Certificate, Bounds]:

@@ -65,19 +65,12 @@ from covey.table.sources import writing_csv, writing_parquet
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """What the words of a bundle need beside its release.
+    """What the words of a bundle need beside its release."""
 
-    Args:
-        about: what the owner says, and the day.
-        mended: how many rows, or events, were altered for the rules' sake; None where there are no rules.
-        seen: the rows, if they were counted while they were written.
-        whole: the certificate for these very rows, if it was computed before.
-    """
-
-    about: About
-    mended: int | None = None
-    seen: ReleaseTally | None = None
-    whole: Bounds = None
+    about: About  # what the owner says, and the day
+    mended: int | None = None  # rows, or events, that were altered for the rules' sake; None where there are no rules
+    seen: ReleaseTally | None = None  # the rows, if they were counted while they were written
+    whole: Bounds = None  # the certificate for these very rows, if it was computed before
 
 
 def write_bundle(
@@ -249,8 +242,8 @@ def _write_sums(folder: Path) -> None:
 
 
 def _write_list(folder: Path, names: list[str], place: str) -> None:
-    lines = [f"{file_digest(folder / name)}  {name}" for name in names]
-    (folder / place).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines = [f"{file_digest(folder / name)}  {name}\n" for name in names]
+    (folder / place).write_text("".join(lines), encoding="utf-8")
 
 
 def _sync(path: Path) -> None:

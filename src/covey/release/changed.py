@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey.core.arrays import Integers
 from covey.libraries import pl
 from covey.release.numbers import there
 from covey.release.summary import point
@@ -42,7 +42,11 @@ class Changes:
         for j, name in enumerate(codec.names):
             attribute, column = codec.attributes[name], _series(table.columns[name])
             if isinstance(attribute, Labels):
-                found = _label_changes(attribute, column, cells[:, j])
+                plain = copy(attribute)
+                plain.fill, plain.unknown = MISSING, UNKNOWN
+                own = plain.read(column, ColumnLog())
+                kind = "emptied" if attribute.unknown == MISSING else "merged"
+                found = {kind: own == UNKNOWN, "filled": (own == MISSING) & (cells[:, j] != MISSING)}
             else:
                 found, values[name] = _number_changes(attribute, column, cells[:, j], binned)
             kinds[name] = {kind: rows for kind, rows in found.items() if rows.any()}
@@ -80,11 +84,7 @@ class Changes:
         order = sorted((n for n in columns if self.kinds.get(n)), key=lambda n: (-shares[n], codec.names.index(n)))
         total = len(codec.schema.names) + len(self.left_out)
         return {
-            "left_out": {
-                "columns": list(self.left_out),
-                "of": total,
-                "share": len(self.left_out) / total,
-            },
+            "left_out": {"columns": list(self.left_out), "of": total, "share": len(self.left_out) / total},
             "cells": float(np.mean(list(shares.values()))),
             "columns": {name: {"share": shares[name], **columns[name]} for name in order},
         }
@@ -112,19 +112,11 @@ def _series(column: Any) -> Any:
     return words.gather(np.where(column.places < 0, len(column.words), column.places))
 
 
-def _label_changes(attribute: Labels, column: Any, cells: Integers) -> dict[str, Mask]:
-    plain = copy(attribute)
-    plain.fill, plain.unknown = MISSING, UNKNOWN
-    own = plain.read(column, ColumnLog())
-    kind = "emptied" if attribute.unknown == MISSING else "merged"
-    return {kind: own == UNKNOWN, "filled": (own == MISSING) & (cells != MISSING)}
-
-
 def _number_changes(attribute: Grid, column: Any, cells: Integers, binned: bool) -> tuple[dict[str, Mask], Integers]:
     plain = copy(attribute)
     plain.fill = MISSING
     own = plain.read(column, ColumnLog())
-    axis, values = attribute.axis, _steps(attribute, column)
+    axis, values = attribute.axis, np.nan_to_num(attribute.parse(column) * attribute.scale, nan=0.0)  # in steps
     inside = there(own)
     beyond = inside & ((values < axis.low - 0.5) | (values > axis.high + 0.5))
     stands = np.where(beyond, np.rint(np.clip(values, -LARGEST, LARGEST)), 0).astype(np.int64)
@@ -141,11 +133,6 @@ def _number_changes(attribute: Grid, column: Any, cells: Integers, binned: bool)
         "coarsened": ~fine,
     }
     return found, np.where(beyond, stands, cells)
-
-
-def _steps(attribute: Grid, column: Any) -> Floats:
-    """Values in steps of the precision; 0 where there is none."""
-    return np.nan_to_num(attribute.parse(column) * attribute.scale, nan=0.0)
 
 
 def _shown(attribute: Grid, cell: float) -> float | str:

@@ -41,6 +41,7 @@ from covey.table.zeros import across_zeros, structural_zeros
 
 MODEL = "model.npz"
 PARTS = ("persons", "kinds", "events", "chain", "sticky")  # of a model of persons with events
+MEASURE = ("start", "stop", "share")  # of a number
 NUMBER = "number of events"  # what is measured of persons beside their columns
 FORMAT = 2  # of these two files; a reader refuses others
 NUMBERS, DESCRIPTION = "measurements.npz", "measurements.json"
@@ -66,39 +67,25 @@ def write_model(release: PrivateRelease, folder: Path) -> None:
 
 def model_arrays(fitted: Fitted) -> dict[str, Any]:
     """The arrays of model.npz: of a law, and the noisy spectrum."""
-    arrays = _of_persons(fitted.law) if isinstance(fitted.law, PersonsLaw) else _of_rows(fitted.law)
+    law, arrays = fitted.law, dict[str, Any]()
+    if isinstance(law, PersonsLaw):  # models by number, and the law of the number of events
+        arrays["counts"] = law.sequences.counts
+        for k, model in enumerate(law.sequences.models):
+            arrays |= {f"{k} {name}": np.asarray(getattr(model, name)) for name in PARTS}
+        arrays |= {f"tilt {q} {a}": factors for (q, a), factors in law.sequences.tilts.items()}
+    elif isinstance(law, RowLaw):
+        arrays |= {"weights": law.cloud.weights, "points": law.cloud.points}
+    if isinstance(law, CodeLaw):  # ranks that swaps of rows keep; triples that were measured, and their levels
+        arrays |= {} if law.score is None else {"score": law.score}
+        if law.triples:
+            arrays["triples"] = np.array(law.triples.names)
+            arrays |= {f"{x} level": levels for x, levels in law.triples.levels.items()}
+    for j, own in law.cells.items() if isinstance(law, CodeLaw | PersonsLaw) else ():
+        arrays[f"{j} edges"] = own.edges
+        arrays |= {f"{j} {name}": getattr(own.measure, name) for name in MEASURE}
     if (seen := fitted.spectrum) is not None:
         arrays["spectrum"] = np.array([seen.edge, seen.dimension, *seen.values])
     return arrays
-
-
-def _of_rows(law: Any) -> dict[str, Any]:
-    """Weights and points; ranks that swaps of rows keep; triples that were measured, and their levels."""
-    arrays: dict[str, Any] = {"weights": law.cloud.weights, "points": law.cloud.points}
-    if not isinstance(law, CodeLaw):
-        return arrays
-    if law.score is not None:
-        arrays["score"] = law.score
-    if law.triples:
-        arrays["triples"] = np.array(law.triples.names)
-        arrays |= {f"{x} level": levels for x, levels in law.triples.levels.items()}
-    return arrays | _of_cells(law.cells)
-
-
-def _of_persons(own: PersonsLaw) -> dict[str, Any]:
-    """Models by number, and the law of the number of events."""
-    law = own.sequences
-    arrays: dict[str, Any] = {"counts": law.counts}
-    for k, model in enumerate(law.models):
-        arrays |= {f"{k} {name}": np.asarray(getattr(model, name)) for name in PARTS}
-    arrays |= {f"tilt {q} {a}": factors for (q, a), factors in law.tilts.items()}
-    return arrays | _of_cells(own.cells)
-
-
-def _of_cells(cells: Mapping[int, Cells]) -> dict[str, Any]:
-    arrays: dict[str, Any] = {f"{j} edges": own.edges for j, own in cells.items()}
-    names = ("start", "stop", "share")
-    return arrays | {f"{j} {name}": getattr(own.measure, name) for j, own in cells.items() for name in names}
 
 
 def read_model(folder: Path, described: Description) -> Fitted:
@@ -117,7 +104,7 @@ def _cells(model: Mapping[str, Array], attributes: Sequence[Attribute]) -> dict[
     found = {}
     for j, kind in enumerate(attributes):
         if isinstance(kind, NumberGrid):
-            measure = Measure(kind, *(model[f"{j} {name}"] for name in ("start", "stop", "share")))
+            measure = Measure(kind, *(model[f"{j} {name}"] for name in MEASURE))
             found[j] = Cells(measure, model[f"{j} edges"], measure.mass(model[f"{j} edges"]))
     return found
 

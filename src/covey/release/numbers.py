@@ -97,7 +97,12 @@ def one_number(number: Number) -> dict[str, Any]:
         [*both, np.array([number.field.axis.low, number.field.axis.high]) / 10.0**number.field.axis.decimals]
     )
     span = float(np.ptp(ends))  # of the limits, and of what lies beyond them
-    common = common_values(number)
+    true, synthetic = number.cells
+    seen, counts = np.unique(true[there(true)], return_counts=True)
+    common = [
+        (number.show(v / 10.0**number.field.axis.decimals), float(np.mean(true == v)), float(np.mean(synthetic == v)))
+        for v in seen[np.argsort(-counts, kind="stable")[:COMMON]].tolist()
+    ]
     return out | {
         "mean": [number.show(v.mean()) for v in both],
         "sd": sd,
@@ -111,17 +116,6 @@ def one_number(number: Number) -> dict[str, Any]:
         "common": common,
         "common_off": float(sum(abs(a - b) for _, a, b in common)),
     }
-
-
-def common_values(number: Number) -> list[tuple[float | str, float, float]]:
-    """The commonest true values, with their shares of all rows in both tables."""
-    scale = 10.0**number.field.axis.decimals
-    true, synthetic = number.cells
-    values, counts = np.unique(true[there(true)], return_counts=True)
-    chosen = values[np.argsort(-counts, kind="stable")[:COMMON]]
-    return [
-        (number.show(v / scale), float(np.mean(true == v)), float(np.mean(synthetic == v))) for v in chosen.tolist()
-    ]
 
 
 def alarms(columns: dict[str, dict[str, Any]]) -> list[str]:
@@ -206,11 +200,8 @@ def quantile_tables(
         if one.field.bins is not None:
             continue
         true = one.cells[0][there(one.cells[0])]
-        edges = (
-            np.unique(np.quantile(true, np.arange(1, QUANTILE_BINS) / QUANTILE_BINS, method="inverted_cdf"))
-            if (len(true))
-            else np.zeros(0)
-        )
+        levels = np.arange(1, QUANTILE_BINS) / QUANTILE_BINS
+        edges = np.unique(np.quantile(true, levels, method="inverted_cdf")) if len(true) else np.zeros(0)
         j = one.place
         behind = codec.domain_sizes[j] - len(one.field.axis.starts)  # special and missing codes follow the bins
         for k in (0, 1):

@@ -30,13 +30,8 @@ from covey.table.databases import Database
 
 SUMS = "SHA256SUMS"  # checksums of the data: a folder that has it is a bundle, and its digest is the bundle's name
 REPORT = "report.html"
-WORDS = (
-    "README.md",
-    REPORT,
-    "croissant.json",
-    "dcat.json",
-    "deployment.yaml",
-)  # made from the data, and again if need be
+# Made from the data, and again if need be.
+WORDS = ("README.md", REPORT, "croissant.json", "dcat.json", "deployment.yaml")
 WORDS_SUMS = "SHA256SUMS.report"  # checksums of these: a bundle without it is not finished
 _OURS = re.compile(r"\.covey-[0-9a-f]{16}")
 _TRIES, _PAUSE = 25, 0.02  # another writer's tidying takes a moment
@@ -55,16 +50,10 @@ def check_target(folder: Path, force: bool) -> None:
         return
     if not force:
         raise ArgumentError(f"the output {folder} exists. Choose another folder, or give ", "force", " to replace it.")
-    if not folder.is_dir() or (any(folder.iterdir()) and not _is_whole(folder)):
+    named = listed(folder) if (folder / SUMS).is_file() else {}  # a bundle holds just the files that it lists
+    whole = "privacy.json" in named and counting(folder, named) <= named.keys()
+    if not folder.is_dir() or (any(folder.iterdir()) and not whole):
         raise ParameterError(f"the output {folder} is not a covey bundle and will not be replaced, even by force.")
-
-
-def _is_whole(folder: Path) -> bool:
-    """Whether a folder holds just the files that its list of checksums names, a privacy statement among them."""
-    if not (folder / SUMS).is_file():
-        return False
-    named = listed(folder)
-    return "privacy.json" in named and counting(folder, named) <= named.keys()
 
 
 def listed(folder: Path) -> dict[str, str]:
@@ -208,7 +197,9 @@ def tidy(parent: Path) -> None:
     """Remove folders of ours whose writers are dead. What cannot be tidied does not stop a release."""
     for place in parent.glob(".covey-*"):
         with suppress(OSError):
-            if not _OURS.fullmatch(place.name) or not _private(place.lstat()):
+            found = place.lstat()  # a real folder of this user that nobody else can enter, as writers make them
+            ours = _OURS.fullmatch(place.name) and found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode)
+            if not ours or stat.S_IMODE(found.st_mode) != 0o700:
                 continue
             handle = _hold(place)
             try:
@@ -216,11 +207,6 @@ def tidy(parent: Path) -> None:
                 shutil.rmtree(place)
             finally:
                 os.close(handle)
-
-
-def _private(found: os.stat_result) -> bool:
-    """Whether this is a real folder of this user that nobody else can enter, as writers make them."""
-    return stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == 0o700 and found.st_uid == os.geteuid()
 
 
 def _put_back(place: Path) -> None:

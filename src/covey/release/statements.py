@@ -289,7 +289,7 @@ def _media_type(table: str) -> str:
 
 
 def risks(r: int) -> list[tuple[str, float]]:
-    """For things that few and many people have: how often all of r people drawn at random have it, or none, and so disclose it."""
+    """For things that few and many people have: how often all of r people drawn at random have it, or none."""
     return [(f"{100 * p:g} of 100 people have it", p**r + (1 - p) ** r) for p in (0.01, 0.05, 0.1, 0.25, 0.5)]
 
 

@@ -186,11 +186,7 @@ def every_so_many(codes: Integers, most: int) -> Integers:
 
 
 class ReleaseTally:
-    """What a report needs of all tables of a release, from parts that pass by.
-
-    Args:
-        release: whose tables they are; how many rows, or persons, there will be is public.
-    """
+    """What a report needs of all tables of a release, from parts that pass by."""
 
     def __init__(self, release: AnyRelease) -> None:
         self.described = release.described
@@ -238,13 +234,7 @@ class ReleaseTally:
 
 
 class TableTally:
-    """What a report needs of the rows of one table.
-
-    Args:
-        schema: of these rows.
-        m: how many there will be; of events, how many persons.
-        numbers: the cells that numbers were measured in.
-    """
+    """What a report needs of the rows of one table; m is how many there will be, of events how many persons."""
 
     def __init__(self, schema: Schema, m: int, numbers: CodeLaw | None = None) -> None:
         self.codec = Codec(schema)

@@ -13,7 +13,7 @@ import numpy as np
 
 from covey.errors import InputError, ParameterError
 from covey.methods.regain.tables import Prior
-from covey.privacy.budget import Budget, Charge, budget_for, parameters
+from covey.privacy.budget import Budget, budget_for, parameters
 from covey.release.model import read_arrays, read_json, read_model
 from covey.release.places import REPORT, SUMS, counting, listed
 from covey.table.codec import Codec
@@ -111,8 +111,7 @@ def verify_files(folder: Path) -> tuple[dict[str, str], bool]:
 
 def checked_bundle(folder: Path) -> Verified:
     """A bundle whose checksums and budget are right, and with them what it says of itself: no row is read."""
-    _, finished = verify_files(folder)
-    facts = read_facts(folder)
+    finished, facts = verify_files(folder)[1], read_facts(folder)
     return Verified(facts["synthetic_rows"], facts, finished)
 
 
@@ -201,15 +200,16 @@ def promised(facts: Mapping[str, Any]) -> Budget:
 
 def _verify_budget(facts: Mapping[str, Any]) -> None:
     """The charges must not exceed the amount, and the amount must be what was promised."""
-    budget = promised(facts)
-    if sum((Fraction(c.get("delta", 0)) for c in facts["charges"]), Fraction(0)) > budget.selection:
+    budget, amount = promised(facts), Fraction(facts["amount"])
+    spent, named = (
+        sum((Fraction(c.get(kind, 0)) for c in facts["charges"]), Fraction(0)) for kind in ("amount", "delta")
+    )
+    if named > budget.selection:
         raise InputError("the charges spend more of δ than its part for learned labels.")
-    charges = tuple(Charge(c["purpose"], Fraction(c["amount"]), budget.unit) for c in facts["charges"])
-    if Fraction(facts["amount"]) > budget.amount:
+    if amount > budget.amount:
         raise InputError("the bundle claims a larger amount per row than its ε and δ allow.")
-    spent = sum((charge.amount for charge in charges), Fraction(0))
-    if spent > Fraction(facts["amount"]):
-        raise InputError(f"the charges sum to {spent}, more than the {facts['amount']} that were promised.")
+    if spent > amount:
+        raise InputError(f"the charges sum to {spent}, more than the {amount} that were promised.")
 
 
 def rows_path(folder: Path) -> Path:
@@ -246,15 +246,11 @@ def cite(folder: Path) -> dict[str, str]:
         f"{title.format(f'{checked.rows:,}')}, made on {made} with covey {facts['covey']} from {source}; {promise}. "
         f"SHA-256 of its list of checksums: {digest}. Method: {PAPER}"
     )
-    bibtex = "\n".join(
-        [
-            f"@misc{{covey-{digest[:12]},",
-            f"  title = {{{title.format(checked.rows)} made with covey}},",
-            f"  year = {{{made[:4]}}},",
-            f"  note = {{{promise}; SHA-256 {digest}}}",
-            "}",
-        ]
-    )
+    bibtex = f"""@misc{{covey-{digest[:12]},
+  title = {{{title.format(checked.rows)} made with covey}},
+  year = {{{made[:4]}}},
+  note = {{{promise}; SHA-256 {digest}}}
+}}"""
     return {"sentence": sentence, "bibtex": bibtex, "sha256": digest}
 
 
