@@ -48,7 +48,7 @@ def test_replicates_err_as_much_as_the_noise_says(release):
     with cheap_fits():
         found = release.replicates(20, seed=5)
     assert all(r.table.shape == r.rows.shape == (2000, 6) for r in found)
-    truth = float(release.centres.weights @ release.centres.points[:, 0])
+    truth = float(release.row_law.cloud.weights @ release.row_law.cloud.points[:, 0])
     errors = [share_of_a(r.rows) - truth for r in found]
     said = release.share({"a": True}).se
     assert 0.65 < np.sqrt(np.mean(np.square(errors))) / said < 1.45

@@ -57,10 +57,6 @@ class Answer:
         """Whether there is no honest interval; the note says why."""
         return bool(np.isnan(self.value))
 
-    def refusing(self, question: str, reason: str) -> Answer:
-        """No answer to a question of the same kind, for this reason."""
-        return Answer(question, *(4 * (np.nan,)), self.confidence, self.about, "not answered", reason)
-
     def __repr__(self) -> str:
         if self.refused:
             return f"{self.question}: no answer, because {self.note}"

@@ -57,21 +57,15 @@ class Scale:
 
 @dataclass(frozen=True)
 class Columns:
-    """The encoded columns of one table, or of several, by their places among all.
-
-    Args:
-        codecs: of the tables.
-        edges: of a number's units in codes, where it was measured so.
-        shares: of the units of each column: which bins are light.
-        left_out: columns of the confidential table of which learning found nothing.
-        tables: their names, where there are several; None for persons without columns.
-    """
+    """The encoded columns of one table, or of several, by their places among all."""
 
     codecs: tuple[Codec, ...]
-    edges: Mapping[int, Integers] = field(default_factory=dict)
-    shares: Mapping[int, Floats] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
-    tables: tuple[str | None, ...] = ("",)
+    edges: Mapping[int, Integers] = field(
+        default_factory=dict
+    )  # of a number's units in codes, where it was measured so
+    shares: Mapping[int, Floats] = field(default_factory=dict)  # of the units of each column: which bins are light
+    left_out: tuple[str, ...] = ()  # columns of the confidential table of which learning found nothing
+    tables: tuple[str | None, ...] = ("",)  # names, where there are several; None for persons without columns
 
     @cached_property
     def _all(self) -> list[tuple[str | None, Codec, str]]:

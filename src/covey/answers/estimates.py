@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,7 @@ STEP = 1e-30  # imaginary, so that nothing is lost by subtraction
 KEPT = 0.85  # part of the variance that bins must keep of two columns together: benchmarks/intervals.py
 LOST = 3.0  # a group whose share is smaller than so many deviations of its noise is lost in it
 TINY = 1e-12  # shares below it count as none
-CLEAR = (
-    5.0  # deviations of its noise beyond which a bin's own counts say how it splits: its error is then a fifth at most
-)
+CLEAR = 5.0  # deviations of its noise beyond which a bin's own counts say how it splits: an error of a fifth at most
 HIDDEN = 0.5  # deviation of the correlation of two numbers inside bins, of unknown sign: hump-shaped ones reach it
 
 
@@ -219,17 +218,14 @@ class Moments:
         below, above = np.concatenate([less, below]), np.concatenate([more, above])
         up, down = np.maximum(slopes, 0), np.maximum(-slopes, 0)
         own = slopes[:, len(self.features) :]
-        variance = (own @ gap) ** 2 + own**2 @ self._hidden[np.triu_indices(len(self.features))]
-        return up @ below + down @ above, up @ above + down @ below, np.sqrt(variance)
-
-    @cached_property
-    def _hidden(self) -> Floats:
-        """The variance of what two numbers may share inside their bins, which no table tells: of unknown sign, pair by pair."""
+        # Two numbers may share something inside their bins, which no table tells: of unknown sign, pair by pair.
         laws = [self._law(f.attribute) for f in self.features]
         spread = np.array([law @ (f.scores - law @ f.scores) ** 2 for law, f in zip(laws, self.features, strict=True)])
         inside = np.where([f.condition for f in self.features], 0.0, (1 - self.kept) * spread)
         apart = np.array([[f.attribute != h.attribute for h in self.features] for f in self.features])
-        return np.asarray(HIDDEN**2 * np.outer(inside, inside) * apart)
+        hidden = HIDDEN**2 * np.outer(inside, inside) * apart
+        variance = (own @ gap) ** 2 + own**2 @ hidden[np.triu_indices(len(self.features))]
+        return up @ below + down @ above, up @ above + down @ below, np.sqrt(variance)
 
     def noise(self, slopes: Floats) -> Noise:
         """The noise on combinations of means and products (upper triangle), by their slopes."""
@@ -276,23 +272,19 @@ def _frechet(table: Floats, s: Floats, t: Floats) -> tuple[float, float]:
     Bins that meet a condition wholly count as one. In a cell of share P, with row r and column c, what meets both is at least
     P − (1 − s)r − (1 − t)c and at most min(P, s·r, t·c).
     """
-    rows, columns = (_parts(x) for x in (s, t))
+    sides = []
+    for part in (s, t):  # all bins that meet a condition wholly, and then each that it cuts
+        cut = np.flatnonzero((part > TINY) & (part < 1 - 1e-9))
+        sides.append([own for own in (np.flatnonzero(part >= 1 - 1e-9), *cut[:, None]) if len(own)])
     low = high = 0.0
-    for mine in (part for part in rows if len(part)):
-        for theirs in (part for part in columns if len(part)):
-            P = max(float(table[np.ix_(mine, theirs)].sum()), 0.0)
-            r, c = max(float(table[mine].sum()), 0.0), max(float(table[:, theirs].sum()), 0.0)
-            x, y = float(s[mine[0]]), float(t[theirs[0]])
-            most = min(P, x * r, y * c)
-            low += min(max(0.0, P - (1 - x) * r - (1 - y) * c), most)
-            high += most
+    for mine, theirs in product(*sides):
+        P = max(float(table[np.ix_(mine, theirs)].sum()), 0.0)
+        r, c = max(float(table[mine].sum()), 0.0), max(float(table[:, theirs].sum()), 0.0)
+        x, y = float(s[mine[0]]), float(t[theirs[0]])
+        most = min(P, x * r, y * c)
+        low += min(max(0.0, P - (1 - x) * r - (1 - y) * c), most)
+        high += most
     return low, high
-
-
-def _parts(s: Floats) -> list[Integers]:
-    """All bins that meet a condition wholly, and then each that it cuts."""
-    cut = np.flatnonzero((s > TINY) & (s < 1 - 1e-9))
-    return [np.flatnonzero(s >= 1 - 1e-9), *(cut[k : k + 1] for k in range(len(cut)))]
 
 
 def with_products(columns: Floats) -> Floats:

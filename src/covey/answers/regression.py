@@ -115,24 +115,19 @@ def names_of(formula: str) -> tuple[str, list[str]]:
     sides = formula.split("~") if isinstance(formula, str) else []
     if len(sides) != 2:
         raise ParameterError(f"a formula looks like 'cost ~ age + ward', got {formula!r}.")
-    names = [[_name(part, formula) for part in re.split(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)", side)] for side in sides]
+    names = [[part.strip() for part in re.split(r"\+(?=(?:[^`]*`[^`]*`)*[^`]*$)", side)] for side in sides]
+    for name in (name for side in names for name in side if not re.fullmatch("`.+`", name)):
+        if not name:
+            raise ParameterError(f"a column is missing in {formula!r}: a formula looks like 'cost ~ age + ward'.")
+        if re.search(r"[*:^()|-]", name):
+            raise ParameterError(
+                f"covey reads sums of columns, and {name!r} in {formula!r} is none: interactions and functions were not "
+                "measured. Put a name with such signs between backquotes."
+            )
     if len(names[0]) != 1:
         raise ParameterError("a formula has one outcome before the ~.")
-    return names[0][0], names[1]
-
-
-def _name(text: str, formula: str) -> str:
-    name = text.strip()
-    if name.startswith("`") and name.endswith("`") and len(name) > 2:
-        return name[1:-1]
-    if not name:
-        raise ParameterError(f"a column is missing in {formula!r}: a formula looks like 'cost ~ age + ward'.")
-    if re.search(r"[*:^()|-]", name):
-        raise ParameterError(
-            f"covey reads sums of columns, and {name!r} in {formula!r} is none: interactions and functions were not measured. "
-            "Put a name with such signs between backquotes."
-        )
-    return name
+    (outcome,), terms = ([re.sub("^`(.+)`$", r"\1", name) for name in side] for side in names)
+    return outcome, terms
 
 
 def _terms(name: str, release: Release) -> list[tuple[str, Feature]]:
@@ -413,54 +408,39 @@ def _fit_logistic(y: Floats, X: Floats, terms: int) -> tuple[Floats, Floats]:
 
 def correlate(release: Release, x: str, y: str, about: About) -> Estimate:
     """Pearson's correlation of two numbers or flags, over rows that have both."""
-    parts, function = [release.number_feature(name) for name in (x, y)], correlation
-    moments = release.moments(tuple(feature for feature, _ in parts))
-    if not all(there.all() and not release.partial(feature.attribute) for feature, there in parts):
-        moments, function = release.moments(tuple(f for part in parts for f in with_square(*part))), paired_correlation
-    require_kept(moments, [0, len(moments.features) // 2], release.columns.names)
-    require_varying(moments, function, (x, y))
-    return delta(moments, function, release.sampled(about))
+    parts = [release.number_feature(name) for name in (x, y)]
+    complete = all(there.all() and not release.partial(feature.attribute) for feature, there in parts)
+    features = [feature for feature, _ in parts]
+    if not complete:  # a number, its square and where it is there, each 0 where the number is missing
+        features = []
+        for feature, there in parts:
+            square = (feature.scores**2 + (0.0 if feature.within is None else feature.within)) * there
+            features += [replace(feature, within=None), *(Feature(feature.attribute, own) for own in (square, there))]
+    moments = release.moments(tuple(features))
+    require_kept(moments, [0, len(features) // 2], release.columns.names)
 
+    def covariance(mean: Array, second: Array) -> tuple[Array, Array, Array]:
+        """The covariance and both variances; over rows that have both numbers."""
+        if complete:
+            C = second - np.outer(mean, mean)
+            return C[0, 1], C[0, 0], C[1, 1]
+        n = second[2, 5]
+        one, two = second[0, 5] / n, second[2, 3] / n
+        return second[0, 3] / n - one * two, second[1, 5] / n - one * one, second[2, 4] / n - two * two
 
-def correlation(mean: Array, second: Array) -> Array:
-    """Of features 0 and 1."""
-    C = second - np.outer(mean, mean)
-    return np.asarray(C[0, 1] / np.sqrt(C[0, 0] * C[1, 1]))
+    def correlation(mean: Array, second: Array) -> Array:
+        both, *spread = covariance(mean, second)
+        return np.asarray(both / np.sqrt(spread[0] * spread[1]))
 
-
-def with_square(feature: Feature, there: Floats) -> tuple[Feature, Feature, Feature]:
-    """A number, its square and where it is there, each 0 where the number is missing."""
-    within = feature.within if feature.within is not None else 0.0
-    square = (feature.scores**2 + within) * there
-    return replace(feature, within=None), Feature(feature.attribute, square), Feature(feature.attribute, there)
-
-
-def paired_correlation(mean: Array, second: Array) -> Array:
-    """Among rows that have both: features are x, x², there, y, y², there, each 0 where its column is missing."""
-    n = second[2, 5]
-    x, y = second[0, 5] / n, second[2, 3] / n
-    spread = (second[1, 5] / n - x * x) * (second[2, 4] / n - y * y)
-    return np.asarray((second[0, 3] / n - x * y) / np.sqrt(spread))
-
-
-def require_varying(moments: Moments, function: Function, names: tuple[str, str]) -> None:
-    """Refuse a correlation of something that does not vary beyond its noise."""
-    mean, second = moments.mean, moments.second
     with np.errstate(all="ignore"):
-        value = complex(function(mean.astype(np.complex128), second.astype(np.complex128)))
-        if len(mean) == 2:
-            spread = np.diagonal(second) - mean**2
-        else:  # x, x², there, y, y², there: over rows that have both
-            there = second[2, 5]
-            spread = (
-                np.array([second[1, 5], second[2, 4]]) / there - (np.array([second[0, 5], second[2, 3]]) / there) ** 2
-            )
-    flat = [name for name, own in zip(names, spread, strict=True) if not own > 0]
+        spread = covariance(moments.mean, moments.second)[1:]
+        value = complex(correlation(moments.mean.astype(np.complex128), moments.second.astype(np.complex128)))
+    flat = [name for name, own in zip((x, y), spread, strict=True) if not own > 0]
     if flat or not np.isfinite(value):
-        raise CannotAnswerError(
-            f"{' and '.join(map(repr, flat or names))}: what was measured does not vary beyond its noise."
-        )
+        named = " and ".join(map(repr, flat or (x, y)))
+        raise CannotAnswerError(f"{named}: what was measured does not vary beyond its noise.")
     if abs(value.real) > WILD:
         raise CannotAnswerError(
-            f"{names[0]!r} and {names[1]!r} vary too little beyond their noise: their correlation would be {value.real:.1f}."
+            f"{x!r} and {y!r} vary too little beyond their noise: their correlation would be {value.real:.1f}."
         )
+    return delta(moments, correlation, release.sampled(about))

@@ -63,14 +63,9 @@ class Release(PrivateRelease):
         return self.described.schema is None
 
     @property
-    def codecs(self) -> tuple[Codec, ...]:
-        """How the columns of each table are categories."""
-        return self.described.codecs
-
-    @property
     def codec(self) -> Codec:
-        """How the columns of the first table are."""
-        return self.codecs[0]
+        """How the columns of the first table are categories."""
+        return self.described.codecs[0]
 
     # Rows.
 
@@ -90,7 +85,7 @@ class Release(PrivateRelease):
     def draw(self, m: int, where: Conditions | None = None, seed: int | None = None) -> Iterable[Any]:
         """The same as columns, part by part, so that there may be more than the memory holds."""
         m, streams = whole_number(m, "m", 1, "It counts the synthetic rows, or persons."), streams_of(seed)
-        columns, where = Columns(self.codecs, tables=self._tables), named(where or {})
+        columns, where = Columns(self.described.codecs, tables=self._tables), named(where or {})
         if not self.several:
             return draw_rows(self.codec, self.row_law, m, columns.wishes(where), streams)
         for name in where:
@@ -133,7 +128,7 @@ class Release(PrivateRelease):
         shares = dict(enumerate(self.shares)) if self.measurements is not None else {}
         if self.several:
             shares = {j: own / max(float(own.sum()), 1e-12) for j, own in shares.items()}
-        return Columns(self.codecs, edges, shares, self.privacy.left_out, self._tables)
+        return Columns(self.described.codecs, edges, shares, self.privacy.left_out, self._tables)
 
     @cached_property
     def events(self) -> Persons:
@@ -178,7 +173,8 @@ class Release(PrivateRelease):
         """The centres' one-way tables, of numbers their measures; of persons with events the measured ones."""
         if self.several:
             return [
-                np.maximum(self.evidence.one_way(j), 0.0) for j in range(sum(len(codec.names) for codec in self.codecs))
+                np.maximum(self.evidence.one_way(j), 0.0)
+                for j in range(sum(len(codec.names) for codec in self.described.codecs))
             ]
         mean = self.row_law.cloud.weights @ self.row_law.cloud.points
         if self.flags:
@@ -271,7 +267,8 @@ class Release(PrivateRelease):
         rows = []
         for (label, _), one in zip(groups, found, strict=True):
             question = f"{some.question} in {by}={label}"
-            rows.append(some.refusing(question, one) if isinstance(one, str) else replace(one, question=question))
+            lost = replace(some, value=np.nan, low=np.nan, high=np.nan, se=np.nan, method="not answered", note=str(one))
+            rows.append(replace(lost if isinstance(one, str) else one, question=question))
         return AnswerTable(tuple(rows), tuple(label for label, _ in groups), by)
 
     def _chosen(self, group: Mapping[int, Floats], where: Conditions) -> dict[int, Floats]:

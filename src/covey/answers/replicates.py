@@ -23,7 +23,7 @@ from scipy.special import stdtrit
 
 from covey.answers.answer import About, Answer, in_library
 from covey.answers.estimates import Estimate, Rows
-from covey.core.arrays import Array, Floats, processors
+from covey.core.arrays import Floats, processors
 from covey.core.draw.balanced import keep_limits
 from covey.core.paper.blocks import bootstrap, round_bits, round_categories
 from covey.drawing import drawn_columns
@@ -115,11 +115,8 @@ class Mechanism:
         public, release = streams.postprocessing("decode"), self.release
         if not release.several:
             return in_library(release.codec.decode(codes.astype(np.int64), public, release.codec.coding), self.library)
-        names, columns = (
-            [part.name for part in release.described.tables],
-            drawn_columns(release.described, codes, public),
-        )
-        return {name: in_library(own, self.library) for name, own in zip(names, columns, strict=True)}
+        tables = zip(release.described.tables, drawn_columns(release.described, codes, public), strict=True)
+        return {part.name: in_library(own, self.library) for part, own in tables}
 
     def truth(self, streams: Streams) -> Any:
         """What the law itself says: many of its units, which are balanced."""
@@ -222,7 +219,7 @@ def in_units(release: Release, codes: Any, streams: Streams) -> Rows:
     units = codes.astype(np.int64)
     for j in release.cells:
         units[:, j] = np.searchsorted(release.evidence.margins[j].edges, units[:, j], side="right") - 1
-    return Rows(units)
+    return Rows(units.astype(np.min_scalar_type(-1 - int(units.max(initial=0)))))  # the smallest that hold them, and -1
 
 
 def sharpened(release: Release, count: int, streams: Streams) -> Release:
@@ -232,8 +229,8 @@ def sharpened(release: Release, count: int, streams: Streams) -> Release:
 
     def run(own: Streams) -> Replicate:
         table, fitted = mechanism.refit(own)
-        rows = centres_rows(release, fitted, own.child("rows"))
-        return Replicate(_small(in_units(release, table, own)) if release.privacy.n <= LARGE else None, _small(rows))
+        held = in_units(release, table, own) if release.privacy.n <= LARGE else None
+        return Replicate(held, centres_rows(release, fitted, own.child("rows")))
 
     return replace(release, runs=tuple(mechanism.runs(count, streams, run)))
 
@@ -241,12 +238,6 @@ def sharpened(release: Release, count: int, streams: Streams) -> Release:
 def centres_rows(release: Release, fitted: Fitted, streams: Streams) -> Rows:
     """Balanced rows of what was fitted, or persons each with one event."""
     return in_units(release, fitted.law.draw(max(CENTRES_ROWS, min(release.privacy.n, LARGE)), streams), streams)
-
-
-def _small(rows: Rows) -> Rows:
-    """The same rows in the smallest integers that hold them, -1 among them."""
-    codes: Array = rows.codes
-    return Rows(codes.astype(np.min_scalar_type(-1 - int(codes.max(initial=0)))))
 
 
 def averaged(release: Release, own: Estimate, statistic: Statistic, about: About) -> Estimate:
