@@ -15,6 +15,7 @@ from scipy.stats.contingency import association
 import covey
 from audits.gates import a_budget, asked
 from covey.core.fit.spectrum import Spectrum, noisy_spectrum
+from covey.core.numbers.grid import Measure, NumberGrid
 from covey.demo import example_patients
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
@@ -30,7 +31,7 @@ from covey.release.contents import NOTHING_SAID, About, AnonymousRelease
 from covey.release.page import style_sheet, templates
 from covey.release.report import guess, report_html
 from covey.release.statements import risks
-from covey.release.summary import MOST_BINS, associations, coarsened, cramers_v, describe, ranked
+from covey.release.summary import MOST_BINS, TableTally, associations, coarsened, cramers_v, describe, ranked
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
 from covey.table.sources import joined, read_table
@@ -382,6 +383,61 @@ def test_special_values_are_labels_of_their_own_behind_the_bins(bins):
     assert np.flatnonzero(column.shares(codes)).tolist() == [0, shown - 1, shown, shown + 1, shown + 2]
     assert column.domain == "0 to 999, or N, <5"
     assert clock.labels[0].startswith("08:00")
+
+
+def skewed(field, value, away=0.01):
+    """A measure with nearly all rows at one value, and the rest spread evenly over all."""
+    grid = NumberGrid(field.axis.high - field.axis.low + 1, 2)
+    at = 2 + value - field.axis.low
+    edges = np.unique([0, 1, 2, at, at + 1, grid.size])
+    share = (1 - away) * (edges[:-1] == at) + away * np.diff(edges) / grid.size
+    return Measure(grid, edges[:-1], edges[1:], share / share.sum())
+
+
+@pytest.mark.parametrize("value", [0, 700, 9999])
+def test_bars_grow_away_from_where_most_rows_lie(value):
+    """Wrong programs: equal bars, which hide all, and bars that grow from the lower limit wherever the rows are."""
+    field = Field("x", "integer", 0, 9999, special=("N",))
+    measure = skewed(field, value)
+    (column,) = describe(Codec(Schema((field,))), {"x": measure})
+    width = np.diff([*column.starts, 10_000])
+    here = int(np.searchsorted(column.starts, value, side="right")) - 1
+    assert column.growing
+    assert width[here] == 1
+    assert (np.diff(width[: here + 1]) <= 1).all()  # halves of odd widths differ by one
+    assert (np.diff(width[here:]) >= -1).all()
+    assert len(width) <= MOST_BINS
+    assert column.labels[-2:] == ("N", "missing")
+    assert not describe(Codec(Schema((field,))), {"x": skewed(field, value, 0.5)})[0].growing
+
+
+def test_rows_are_counted_in_the_bars_that_are_drawn():
+    field = Field("x", "integer", 0, 9999, special=("N",))
+    tally = TableTally(Schema((field,)), 6, measures={"x": skewed(field, 700)})
+    tally.add({"x": pl.Series(["700", "700", "701", "9999", "N", None])})
+    (column,), (counts,) = tally.columns, tally.counts
+    seen = {label: count for label, count in zip(column.labels, column.shares_of(counts) * 6, strict=True) if count}
+    assert seen.pop("700") == seen.pop("N") + 1 == seen.pop("missing") + 1 == 2
+    assert sum(seen.values()) == 2
+    assert associations(tally.some, tally.columns).shape == (1, 1)
+
+
+def test_a_skewed_number_is_shown_in_growing_bars_with_bands_and_words(few_steps):
+    g = np.random.default_rng(0)
+    true = np.where(g.random(4000) < 0.95, g.integers(0, 40, 4000), g.integers(0, 100_000, 4000))
+    schema = Schema((Field("cost", "integer", 0, 100_000, required=True), Field("old", "boolean", required=True)))
+    table = {"cost": true, "old": true % 2 == 0}
+    release = covey.PrivateSynthesizer(4.0, 1e-6, schema=schema, seed=1).fit(pl.DataFrame(table)).release(4000)
+    page = check_page(report_html(release, {"synthetic.csv": "ab" * 32}))
+    assert "Bars are narrow where most rows lie" in page.text
+    rows = table_named(page, "Proportions of cost")
+    assert max(float(share.strip("<% ")) for _, share, _ in rows) < 50
+    held = 0
+    for label, _, band in rows:
+        first, *last = map(int, label.split(" – "))
+        low, high = (float(end.rstrip("%")) / 100 for end in band.split(" – "))
+        held += low - 1e-3 <= np.mean((true >= first) & (true <= (last or [first])[0])) <= high + 1e-3
+    assert held > 0.85 * len(rows)
 
 
 # The spectrum: post-processing, with power.

@@ -58,17 +58,13 @@ class ReportBands:
             return np.asarray(column.group == labels[:, None], dtype=np.float64)
         scale = columns.scale(name)
         assert scale is not None  # only numbers have edges
-        axis = scale.grid.axis
+        starts, width = np.asarray(column.starts), scale.ends - scale.starts + 1
+        ends = np.append(starts[1:] - 1, scale.grid.axis.high)
         out = np.zeros((len(column.labels), columns.size(name)))
-        group = column.group[: scale.grid.bins]
-        for label in np.unique(group):
-            own = np.flatnonzero(group == label)
-            first, last = axis.starts[own[0]], axis.ends[own[-1]]
-            width = scale.ends - scale.starts + 1
-            inside = np.minimum(scale.ends, last) - np.maximum(scale.starts, first) + 1
-            out[label, scale.bins] = np.clip(inside, 0, width) / width
-        for k, place in enumerate(scale.words.values()):
-            out[column.group[scale.grid.bins + k], place] = 1.0
+        inside = np.minimum(scale.ends, ends[:, None]) - np.maximum(scale.starts, starts[:, None]) + 1
+        out[: len(starts), scale.bins] = np.clip(inside, 0, width) / width
+        for k, place in enumerate(scale.words.values(), len(starts)):
+            out[k, place] = 1.0
         if column.has_missing:
             out[-1] = columns.missing(name)
         return out[labels]

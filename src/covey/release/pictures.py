@@ -100,7 +100,7 @@ def _column_card(column: Column, shares: Floats, ends: Ends | None, **below: Any
         near = _inhabited(shares[:bins], drawn)
         drawn = None if drawn is None else (drawn[0][near], drawn[1][near])
         labels, seen = column.labels[:bins][near], [shares[:bins][near]]
-        histogram = (labels, seen, missing, ("share",), drawn)
+        histogram = (labels, seen, missing, ("share",), drawn, column.growing)
         for k, (label, v) in enumerate(zip(column.labels, shares, strict=True)):
             if label != MISSING or v > 0:
                 rows.append([label, percent(float(v)), *([] if ends is None else [span(ends[0][k], ends[1][k])])])

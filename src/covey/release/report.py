@@ -32,7 +32,7 @@ from covey.release.contents import (
 from covey.release.page import Part, attempted, render, section
 from covey.release.pictures import distributions, pair_map
 from covey.release.statements import guarantee_words, risks, why
-from covey.release.summary import ReleaseTally, describe, domain_words
+from covey.release.summary import ReleaseTally, domain_words
 from covey.release.verify import PACKAGE, SCHEMA
 from covey.table.codec import Codec
 from covey.table.description import Description
@@ -110,7 +110,7 @@ def _pictures(release: AnyRelease, seen: ReleaseTally) -> list[Part]:
     for part in release.described.tables:
         if (table := seen.tables.get(part.name)) is None or not table.rows:
             continue
-        columns, of = describe(table.codec), part.name if several else ""
+        columns, of = table.columns, part.name if several else ""
         # Of events, persons count equally in what was measured, and events in these pictures: no band would fit.
         bands = release.bands if isinstance(release, PrivateRelease) and part.parent is None else None
         title = f"What {of} look like" if of else "What the table looks like"

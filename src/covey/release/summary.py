@@ -6,22 +6,27 @@ written: no part has to be kept or drawn again. The confidential evaluation give
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 import numpy as np
 
 from covey.core.arrays import Floats, Integers
+from covey.core.numbers.grid import Measure
 from covey.html import shorten
 from covey.methods.laws import CodeLaw
 from covey.release.contents import AnyRelease, PrivateRelease
+from covey.table.attributes import ColumnLog, Grid
 from covey.table.codec import Codec
 from covey.table.schema import ORDERED_TYPES, Field, Schema
 from covey.table.sources import ColumnValues
 
 MOST_BINS = 40  # bars of a histogram that is a hand wide
 MOST_LABELS = 12  # bars of a chart of categories; the others are joined
+SKEWED = 0.9  # of the rows in one bar: nothing can be seen of a number whose bars are equally wide
+WIDE = 10  # bars of such a number before the heaviest are halved
+FULL = 0.1  # of the rows, beyond which a bar is halved
 MAPPED_ROWS = 50_000  # that associations are computed from: they are read to two digits
 MISSING = "missing"
 _FIRST_DAY = date(1970, 1, 1)
@@ -38,6 +43,8 @@ class Column:
     group: Integers
     ordered: bool
     has_missing: bool
+    starts: Integers | None = None  # of a number's bars, in steps of its precision
+    growing: bool = False  # whether its bars are narrow where many rows lie: codes are then numbers of bars
 
     def shares(self, codes: Integers) -> Floats:
         """The share of each label."""
@@ -49,26 +56,56 @@ class Column:
         return np.asarray(own / max(1, counts.sum()), dtype=np.float64)
 
 
-def describe(codec: Codec) -> list[Column]:
-    """The attributes of a codec, from its public schema alone; many ordered bins are joined to MOST_BINS or fewer."""
+def describe(codec: Codec, measures: Mapping[str, Measure] | None = None) -> list[Column]:
+    """The attributes of a codec, from its public schema; many ordered bins are joined to MOST_BINS or fewer.
+
+    Bars of a number that is skewed by its private measure, where there is one, grow away from where most rows lie.
+    """
     out = []
     for name, size in zip(codec.names, codec.domain_sizes, strict=True):
         field = codec.schema[name]
-        bins, own = field.type in ORDERED_TYPES, [] if field.type in ORDERED_TYPES else list(field.labels)
+        bins, own, starts = field.type in ORDERED_TYPES, list[str](), None
+        if not bins:
+            own = [shorten(label, 40) for label in field.labels]
         count, ordered = len(field.axis.starts) if bins else len(own), bins or field.ordered
         bars = np.arange(count) * MOST_BINS // count if ordered and count > MOST_BINS else np.arange(count)
         first = np.unique(bars, return_index=True)[1]
         last = np.append(first[1:], count) - 1
+        group, growing = np.concatenate([bars, np.arange(len(first), len(first) + size - count)]), False
         if bins:
-            labels = _ranges(field, field.axis.starts[first], field.axis.ends[last])
+            starts = field.axis.starts[first]
+            if measures and name in measures and (grown := growing_bars(field, starts, measures[name])) is not None:
+                starts, growing, group = grown, True, np.arange(len(grown) + size - count)
+            labels = _ranges(field, starts, np.append(starts[1:] - 1, field.axis.high))
         else:
-            ends = ([shorten(own[k], 40) for k in both] for both in zip(first, last, strict=True))
-            labels = [" … ".join(dict.fromkeys(both)) for both in ends]
+            labels = [own[i] if i == j else f"{own[i]} … {own[j]}" for i, j in zip(first, last, strict=True)]
         apart = [*(shorten(word, 40) for word in field.special), *([] if field.required else [MISSING])]
-        group = np.concatenate([bars, np.arange(len(first), len(first) + size - count)])
-        given = (*labels, *apart), group, ordered, not field.required
-        out.append(Column(shorten(name), field.type, domain_words(field), *given))
+        said = shorten(name), field.type, domain_words(field), (*labels, *apart)
+        out.append(Column(*said, group, ordered, not field.required, starts, growing))
     return out
+
+
+def growing_bars(field: Field, starts: Integers, measure: Measure) -> Integers | None:
+    """Where bars begin that are narrow where many rows lie, by a private measure; None where equal ones will do.
+
+    The heaviest bar is halved as long as it is full, so that bars widen by two away from where most rows lie.
+    """
+    low, high, specials = field.axis.low, field.axis.high + 1, measure.grid.specials
+
+    def shares(edges: Integers) -> Floats:
+        mass = measure.mass(specials + edges - low)
+        return np.asarray(mass / max(float(mass.sum()), 1e-12))
+
+    if high - low != measure.grid.steps or shares(np.append(starts, high)).max() < SKEWED:
+        return None
+    edges = np.unique(np.linspace(low, high, WIDE + 1).astype(np.int64))
+    while len(edges) <= MOST_BINS:
+        full = np.where(np.diff(edges) > 1, shares(edges), 0.0)
+        k = int(np.argmax(full))
+        if full[k] <= FULL:
+            break
+        edges = np.insert(edges, k + 1, (edges[k] + edges[k + 1]) // 2)
+    return edges[:-1]
 
 
 def domain_words(field: Field) -> str:
@@ -189,13 +226,14 @@ class ReleaseTally:
     """What a report needs of all tables of a release, from parts that pass by."""
 
     def __init__(self, release: AnyRelease) -> None:
-        self.described = release.described
-        numbers = release.numbers if isinstance(release, PrivateRelease) else None
-        self.tables = {
-            part.name: TableTally(part.written, release.parts.m, numbers)
-            for part in self.described.tables
-            if not part.bare
-        }
+        self.described, self.tables, first = release.described, dict[str, TableTally](), 0
+        cells, numbers = (release.cells, release.numbers) if isinstance(release, PrivateRelease) else ({}, None)
+        for part in self.described.tables:
+            names = [field.name for field in part.measured.encoded]
+            measures = {name: cells[j].measure for j, name in enumerate(names, first) if j in cells}
+            first += len(names)
+            if not part.bare:
+                self.tables[part.name] = TableTally(part.written, release.parts.m, numbers, measures)
         self.rows = dict.fromkeys((part.name for part in self.described.tables), 0)
         most = 0 if self.described.schema is not None else self.described.link.at_most
         self.events = np.zeros(most + 1, dtype=np.int64)  # how many persons have so many events
@@ -236,9 +274,18 @@ class ReleaseTally:
 class TableTally:
     """What a report needs of the rows of one table; m is how many there will be, of events how many persons."""
 
-    def __init__(self, schema: Schema, m: int, numbers: CodeLaw | None = None) -> None:
+    def __init__(
+        self, schema: Schema, m: int, numbers: CodeLaw | None = None, measures: Mapping[str, Measure] | None = None
+    ) -> None:
         self.codec = Codec(schema)
-        self.counts: list[Integers] = [np.zeros(size, dtype=np.int64) for size in self.codec.domain_sizes]
+        itself = {
+            name: own for name, own in (measures or {}).items() if name not in (schema.links | self.codec.expected)
+        }
+        try:
+            self.columns = describe(self.codec, itself)
+        except Exception:  # the rows are not lost for the width of a bar
+            self.columns = describe(self.codec)
+        self.counts: list[Integers] = [np.zeros(len(column.group), dtype=np.int64) for column in self.columns]
         self.first: ColumnValues = {}
         self._codes: Integers | None = None  # of the first part
         self.rows = 0
@@ -248,7 +295,15 @@ class TableTally:
 
     def add(self, part: ColumnValues) -> None:
         """Count one part, and choose some of its rows."""
-        codes, _ = self.codec.encode(part)
+        codes = self.codec.encode(part)[0]
+        codes = codes.astype(np.promote_types(codes.dtype, np.min_scalar_type(max(map(len, self.counts)))), copy=False)
+        for j, column in enumerate(self.columns):
+            grid = self.codec.attributes[self.codec.names[j]]
+            if column.growing and column.starts is not None and isinstance(grid, Grid):
+                cells = grid.read(part[grid.field.name], ColumnLog())
+                apart = codes[:, j].astype(np.int64) + len(column.group) - self.codec.domain_sizes[j]
+                bars = np.searchsorted(column.starts, cells, side="right") - 1
+                codes[:, j] = np.where(grid.has_value(cells), bars, apart)
         for j, counts in enumerate(self.counts):
             counts += np.bincount(codes[:, j], minlength=len(counts))
         start = -self.rows % self._step
