@@ -2,7 +2,7 @@
 
 import functools
 import logging
-import warnings
+import warnings  # noqa: F401 # what a wrong function names
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,68 +34,9 @@ def remembers(value):
     return value
 
 
-def writes_a_global(value):
-    global LAST
-    LAST = value
-    return value
-
-
-def writes_an_entry(value):
-    KEPT["last"] = value
-    return value
-
-
-def fills_an_array(value):
-    TABLE[:] = value
-    return value
-
-
-def sets_an_attribute(value):
-    writes_a_global.last = value
-    return value
-
-
 def has_a_list(value, seen=[]):  # noqa: B006 # that is what is wrong with it
     seen.append(value)
     return value
-
-
-def prints(value):
-    print(value)
-    return value
-
-
-def warns(value):
-    warnings.warn(str(value), stacklevel=2)
-    return value
-
-
-def logs(value):
-    LOG.info("%s", value)
-    return value
-
-
-def writes_a_file(value):
-    np.save("exact.npy", value)
-    return value
-
-
-def draws(value):
-    return value + np.random.normal()  # noqa: NPY002
-
-
-def imports(value):
-    import json
-
-    return json.dumps(value)
-
-
-def calls_another(value):
-    return doubled(remembers(value))
-
-
-def inside(value):
-    return [prints(v) for v in value]
 
 
 def fills(value, out):
@@ -114,11 +55,6 @@ class Box:
     def take(self, value):
         self.last = value
         return value
-
-
-def keeps_in_a_class(value):
-    Box.items.append(value)
-    return value
 
 
 @dataclass(frozen=True)
@@ -141,15 +77,9 @@ class WithList:
         return value
 
 
-@dataclass(frozen=True)
-class TellsInAMethod:
-    by: int
-
-    def __call__(self, value):
-        return self.times(value)
-
+class TellsInAMethod(Fine):
     def times(self, value):
-        return prints(value)
+        return remembers(value)
 
 
 @dataclass
@@ -166,39 +96,40 @@ class Counter:
         return value
 
 
-def closing():
-    seen = []
+# What a function of one value does before it gives the value back.
+STATEMENTS = {
+    "a global": "global LAST; LAST = value",
+    "an entry of the module": 'KEPT["last"] = value',
+    "an array of the module": "TABLE[:] = value",
+    "an attribute": "doubled.last = value",
+    "a message": "print(value)",
+    "a warning": "warnings.warn(str(value), stacklevel=2)",
+    "a log": 'LOG.info("%s", value)',
+    "a file": 'np.save("exact.npy", value)',
+    "random numbers": "value = value + np.random.normal()",
+    "an import": "import json",
+    "a function that it calls": "value = doubled(remembers(value))",
+    "a function inside": "value = [remembers(v) for v in value]",
+    "a class": "Box.items.append(value)",
+}
 
-    def keeps(value):
-        seen.append(value)
-        return value
 
-    return keeps
+def doing(statement):
+    made = {}
+    exec(f"def kernel(value):\n    {statement}\n    return value", globals(), made)
+    return made["kernel"]
 
 
-WRONG = {
-    "a closure": closing(),
+WRONG = {name: doing(statement) for name, statement in STATEMENTS.items()} | {
+    "a closure": (lambda seen: lambda value: seen.append(value))([]),
     "a method of a list": SEEN.append,
     "the same under another name": keep,
     "a list of the module": remembers,
-    "a global": writes_a_global,
-    "an entry of the module": writes_an_entry,
-    "an array of the module": fills_an_array,
-    "an attribute": sets_an_attribute,
     "a default": has_a_list,
     "print": print,
-    "a message": prints,
-    "a warning": warns,
-    "a log": logs,
-    "a file": writes_a_file,
     "a file of numpy": np.save,
     "a ufunc of a Python function": np.frompyfunc(SEEN.append, 1, 1),
-    "random numbers": draws,
-    "an import": imports,
-    "a function that it calls": calls_another,
-    "a function inside": inside,
     "a cache": cached,
-    "a class": keeps_in_a_class,
     "a method of what can change": Box().take,
     "an object with a list": WithList(),
     "a method that tells": TellsInAMethod(2),
