@@ -17,6 +17,7 @@ from covey.core.paper.bodies import Ball, Cube
 from covey.core.paper.subspace import DIRECTION_BITS
 from covey.core.tables.counts import MAX_ROWS, integer_squares, joined, moments, require_exact
 from covey.core.tables.domain import Domain
+from covey.engines import local
 from covey.entropy import Streams
 from covey.errors import ParameterError
 from covey.methods import paper
@@ -92,7 +93,7 @@ def test_statistics_are_the_same_integers_in_any_batch_and_any_order(name, monke
     _, X, _, run, free = next(found for found in measured_runs(0) if found[0] == name)
     seen = []
     for order, entries in ((slice(None), 1 << 23), (slice(None), 1), (slice(None, None, -1), 7)):
-        monkeypatch.setattr("covey.engines.local.BATCH_ENTRIES", entries)
+        monkeypatch.setattr(local, "BATCH_ENTRIES", entries)
         with spy_on_noise() as met, pytest.MonkeyPatch.context() as patch:
             patch.setattr("warnings.warn", lambda *a, **k: None)
             run(X[order], Streams.from_seed(3))

@@ -19,7 +19,7 @@ from covey.engines import local, spark
 from covey.engines.rows import Mapped
 from covey.errors import InputError, InternalError
 from covey.methods.records import trimmed
-from covey.table import csvfile, databases
+from covey.table import columns, csvfile, databases
 from covey.table.codec import Codec
 from covey.table.fields import Follows
 from covey.table.schema import Field, Schema
@@ -131,7 +131,7 @@ def place(request, tmp_path, monkeypatch):
         session = request.getfixturevalue("spark")
         monkeypatch.setattr(spark, "BATCH_ROWS", 60)
         return lambda frame: session.createDataFrame(frame.to_arrow()).repartition(3)
-    monkeypatch.setattr("covey.table.columns.PART_ROWS", 64)
+    monkeypatch.setattr(columns, "PART_ROWS", 64)
     monkeypatch.setattr(csvfile, "BLOCK", 1000)
     monkeypatch.setattr(databases, "SQLITE_ROWS", 75)
     monkeypatch.setattr(databases, "BATCH_BYTES", 4096)
@@ -146,7 +146,7 @@ def memory(request, monkeypatch):
     if request.param == "read again":
         if "spark" in request.node.callspec.params.values():
             pytest.skip("Spark keeps its own records: there is nothing to read again")
-        monkeypatch.setattr("covey.reading.KEEP_BYTES", 0)
+        monkeypatch.setattr(reading, "KEEP_BYTES", 0)
 
 
 def test_sums_are_those_of_the_matrix(place, memory):
@@ -232,7 +232,7 @@ def test_the_private_log_is_the_same(place):
 
 
 def test_a_table_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("covey.reading.KEEP_BYTES", 0)
+    monkeypatch.setattr(reading, "KEEP_BYTES", 0)
     path = as_csv(survey(), tmp_path)
     rows = covey.PrivateSynthesizer(1.0, schema=SCHEMA).prepare(path).rows
     survey(N + 1).write_csv(path)

@@ -8,6 +8,7 @@ import pytest
 
 import covey
 from audits.gates import opened
+from covey import reading
 from covey.core.tables.counts import (
     Coding,
     coded_moments,
@@ -25,6 +26,7 @@ from covey.engines import persons
 from covey.engines.persons import PersonCounts, classes, new_keyring, remainders, row_weights
 from covey.errors import InputError, InternalError, ParameterError
 from covey.reading import Reader
+from covey.table import csvfile
 from covey.table.codec import Codec
 from covey.table.columns import named
 from covey.table.schema import AtMost, Field, Schema
@@ -130,8 +132,8 @@ def test_weighted_sums_are_exact_for_every_kernel(name):
 def test_a_table_too_large_to_be_kept_is_read_again(tmp_path, monkeypatch):
     frame = visits(survey())
     frame.write_csv(tmp_path / "t.csv")
-    monkeypatch.setattr("covey.reading.KEEP_BYTES", 2000)
-    monkeypatch.setattr("covey.table.csvfile.BLOCK", 1000)
+    monkeypatch.setattr(reading, "KEEP_BYTES", 2000)
+    monkeypatch.setattr(csvfile, "BLOCK", 1000)
     prepared = synth().prepare(tmp_path / "t.csv")
     kernel = PairTables((4, 8, 2, 7))
     expected, _ = by_hand(kernel, frame, SCHEMA)

@@ -10,7 +10,9 @@ import polars as pl
 import pytest
 
 import covey
+import covey.engines.persons as persons_engine
 from audits.gates import opened
+from covey import reading
 from covey.answers.load import statement
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.core.tables.learned import Counting, Noise, kept_counts
@@ -429,8 +431,8 @@ def test_one_person_with_all_rows_moves_learned_counts_by_two_at_most(described,
     found = moved(described, persons)
     assert found == pytest.approx((2, 2, 1), rel=1e-4)  # the bounds are reached
     assert all(np.array(found) <= (2, 2, 1))
-    for home in ("covey.reading", "covey.engines.persons"):  # a program that counts every row as a person
-        monkeypatch.setattr(f"{home}.row_weights", lambda rows: np.where(rows > 0, WEIGHT_STEPS, 0))
+    for home in (reading, persons_engine):  # a program that counts every row as a person
+        monkeypatch.setattr(home, "row_weights", lambda rows: np.where(rows > 0, WEIGHT_STEPS, 0))
     if described.schema is None:
         assert all(np.array(moved(described, persons)) > (2, 2, 1))
 

@@ -21,6 +21,7 @@ from covey.methods.paper import (
     scores,
 )
 from covey.methods.records import boolean_records, real_records
+from covey.privacy import gate as gate_module
 from covey.privacy.gate import Exact
 
 
@@ -150,7 +151,7 @@ def test_rounded_statistics_stay_within_the_sensitivity_that_the_noise_covers(mo
         seen["grid"] = statistic
         return statistic + noise
 
-    monkeypatch.setattr("covey.privacy.gate.add_noise", record)
+    monkeypatch.setattr(gate_module, "add_noise", record)
     generator = np.random.default_rng(8)
     for constants in ("paper", "improved"):
         for b in (0.7, 2.5, 6.0):

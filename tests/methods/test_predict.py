@@ -11,8 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import covey
+import covey.methods.regain.predict as prediction
 from benchmarks import groups, memory
 from covey.cli import main
+from covey.core import arrays
 from covey.core.numbers.grid import Category, NumberGrid
 from covey.errors import LostReleaseError, ParameterError
 from covey.methods.learning import expected_attributes
@@ -23,6 +25,7 @@ from covey.privacy.ledger import Ledger
 from covey.release.bundle import write_bundle
 from covey.release.pictures import distributions
 from covey.release.summary import MOST_LABELS, describe
+from covey.synthesizers import private
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
 from covey.workflow import PrivateOrder, evaluate, plan, release
@@ -101,8 +104,8 @@ def test_plan_check_and_guard_give_the_same_answer_before_the_charge(few_steps, 
     room = (
         round(plan(schema, n, epsilon, delta).prediction.memory_gib * 2**30) + spare
     )  # a byte too few, or as many as are needed
-    for home in ("core.arrays", "methods.regain.predict"):
-        monkeypatch.setattr(f"covey.{home}.allowed_memory", lambda: room)
+    for home in (arrays, prediction):
+        monkeypatch.setattr(home, "allowed_memory", lambda: room)
     fits = spare == 0
     assert (NO_ROOM in plan(schema, n, epsilon, delta).prediction.warnings) != fits
     order = PrivateOrder(
@@ -133,9 +136,7 @@ def test_plan_check_and_guard_give_the_same_answer_before_the_charge(few_steps, 
 @pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def test_what_learning_finds_is_not_refused_after_the_charge(few_steps, monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(
-        "covey.synthesizers.private.refuse_too_large", lambda attributes, n, _: asked.append((attributes, n))
-    )
+    monkeypatch.setattr(private, "refuse_too_large", lambda attributes, n, _: asked.append((attributes, n)))
     synth = covey.PrivateSynthesizer(Fraction(50), Fraction(1, 10**9), schema=LEARNED, seed=1)
     prepared = synth.prepare(table(tmp_path / "t.csv"))
     synth.check(prepared.n)
@@ -146,7 +147,7 @@ def test_what_learning_finds_is_not_refused_after_the_charge(few_steps, monkeypa
 
 @pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def test_a_column_of_very_many_codes_is_fitted_and_sampled_on_a_small_machine(few_steps, monkeypatch):
-    monkeypatch.setattr("covey.core.arrays.physical_memory", lambda: 4 * 2**30)
+    monkeypatch.setattr(arrays, "physical_memory", lambda: 4 * 2**30)
     X = np.random.default_rng(2).integers(0, [60_000, 5, 2], (300, 3))
     synth = covey.PrivateSynthesizer(1.0, 1e-9, domain=[60_000, 5, 2], seed=1).fit(X)
     assert synth.sample(50).shape == (50, 3)

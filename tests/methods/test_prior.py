@@ -7,6 +7,7 @@ import pytest
 import covey
 from covey.core.fit.shrinkage import denoise_histogram
 from covey.errors import InputError, ParameterError
+from covey.methods.regain import tables
 from covey.release.bundle import write_bundle
 from covey.release.verify import bundle_digest
 from covey.table.schema import Schema
@@ -50,7 +51,7 @@ def error(prior, seed):
 
 
 def test_a_good_prior_lowers_the_error_and_a_wrong_one_costs_little(bundles, monkeypatch):
-    monkeypatch.setattr("covey.methods.regain.tables.fit_steps", lambda *_: 150)
+    monkeypatch.setattr(tables, "fit_steps", lambda *_: 150)
     none, good, wrong = (
         np.mean([error(prior, seed) for seed in range(2)]) for prior in (None, bundles / "alike", bundles / "otherwise")
     )

@@ -10,6 +10,8 @@ import scipy.sparse as sp
 
 import covey
 from audits.gates import a_budget, a_gate, asked, fit_bits
+from covey.core import arrays
+from covey.core.fit import devices, wide
 from covey.core.tables.counts import UNIT, Coding, moments, wide_enough
 from covey.core.tables.distance import misplaced_bits
 from covey.core.tables.domain import Domain
@@ -273,7 +275,7 @@ def bits(n=N, p=P):
 @pytest.mark.parametrize("rows", [1, 7, P])
 def test_matrix_noise_does_not_depend_on_the_strips(rows, monkeypatch):
     whole = asked(measure_matrix, ArrayRows(bits()), a_gate("moments", amount=3)).dense
-    monkeypatch.setattr("covey.core.arrays.STRIP", rows * P)
+    monkeypatch.setattr(arrays, "STRIP", rows * P)
     parts = asked(measure_matrix, ArrayRows(sp.csr_array(bits())), a_gate("moments", amount=3)).dense
     assert (parts.pair == whole.pair).all()
     assert (parts.mean == whole.mean).all()
@@ -294,7 +296,7 @@ class Counting:
 @pytest.mark.parametrize("rows", [1, 7, P])
 @pytest.mark.parametrize("clips", [False, True])
 def test_every_pair_gets_a_draw_of_its_own(rows, clips, monkeypatch):
-    monkeypatch.setattr("covey.core.arrays.STRIP", rows * P)
+    monkeypatch.setattr(arrays, "STRIP", rows * P)
     declared = Coding(np.full(P, 300), 6 * UNIT**2, clips=True) if clips else Coding.half(P)
     plan = plan_bits(N, P, a_budget(5, pure=False), declared)
     gate = a_gate("moments", amount=5, pure=False, source=Counting())
@@ -311,21 +313,21 @@ def test_every_pair_gets_a_draw_of_its_own(rows, clips, monkeypatch):
 def test_leading_directions_come_from_either_side():
     y = np.random.default_rng(2).standard_normal((30, 12)) * np.geomspace(3, 1, 12)
     w, v = leading_directions(y, 4)
-    for tall, wide in ((y, np.vstack([y, np.zeros((60, 12))]) * np.sqrt(3)), (y.T.copy(), None)):
+    for tall, longer in ((y, np.vstack([y, np.zeros((60, 12))]) * np.sqrt(3)), (y.T.copy(), None)):
         values, vectors = leading_directions(tall, 4)
         k = len(tall)
         assert tall.T @ (tall @ vectors) / k == pytest.approx(vectors * values, abs=1e-9)
         assert vectors.T @ vectors == pytest.approx(np.eye(4), abs=1e-9)
-        if wide is not None:
-            assert leading_directions(wide, 4)[0] == pytest.approx(w)
+        if longer is not None:
+            assert leading_directions(longer, 4)[0] == pytest.approx(w)
     assert v.shape == (12, 4)
 
 
 def test_the_estimate_of_memory_is_near_the_truth(monkeypatch):
     # Few steps and few rows: matrices of pairs are what is measured here, and they are the same in a full run.
-    for name in ("SWEEPS", "BASIS"):
-        monkeypatch.setattr(f"covey.core.fit.wide.{name}", {"SWEEPS": 1, "BASIS": 20}[name])
-    monkeypatch.setattr("covey.core.fit.devices.descend_on", lambda xp, objective, x, steps: x)
+    monkeypatch.setattr(wide, "SWEEPS", 1)
+    monkeypatch.setattr(wide, "BASIS", 20)
+    monkeypatch.setattr(devices, "descend_on", lambda xp, objective, x, steps: x)
     p, n = 1600, 300
     rows = ArrayRows((np.random.default_rng(3).random((n, p)) < 0.05).astype(np.uint8))
     tracemalloc.start()

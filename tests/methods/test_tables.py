@@ -10,6 +10,7 @@ import pytest
 import covey
 from audits.gates import fitted
 from covey.core.numbers.grid import Category, NumberGrid
+from covey.core.tables import domain
 from covey.core.tables.domain import CodeCounts
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
@@ -84,7 +85,7 @@ def test_swaps_keep_ranks_where_two_columns_have_some_and_one_is_a_number(places
 
 def test_passes_by_ranges_count_what_codes_counted_in_one_pass(monkeypatch):
     whole = release(1.0, 1e-6)[2]
-    monkeypatch.setattr("covey.core.tables.domain.FULL_CODES", 0)
+    monkeypatch.setattr(domain, "FULL_CODES", 0)
     assert measure_tables.codes_kernel(ATTRIBUTES) == CodeCounts((2, 3), (4, 6))
     assert (release(1.0, 1e-6)[2] == whole).all()
 

@@ -12,6 +12,7 @@ import yaml
 
 import covey
 from audits.gates import fitted
+from covey import drawing
 from covey.core.paper.blocks import BlockSums
 from covey.core.tables.counts import Counts, Moments
 from covey.engines.local import ArrayRows
@@ -22,6 +23,7 @@ from covey.methods.model import Fitted
 from covey.methods.persons.law import PersonsLaw
 from covey.privacy.budget import make_budget
 from covey.release import bundle as module
+from covey.release import summary
 from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.charts import percent
 from covey.release.places import check_disk
@@ -29,6 +31,7 @@ from covey.release.statements import STEWARD, croissant
 from covey.release.summary import ReleaseTally
 from covey.release.verify import cite, file_digest, rows_path, verify_bundle
 from covey.synthesizers import Prepared
+from covey.synthesizers import private as private_module
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import Table
 from covey.table.schema import Field, Schema
@@ -152,7 +155,7 @@ def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monk
     path, schema = visits
     synth = covey.PrivateSynthesizer(1.0, schema=schema)
     fixed, _ = fitted(synth.prepare(path).rows, synth._regain(), make_budget(1.0), Streams.from_seed(1))
-    monkeypatch.setattr("covey.synthesizers.private.fit", lambda *_: fixed)
+    monkeypatch.setattr(private_module, "fit", lambda *_: fixed)
     header, *lines = path.read_text().splitlines()
     other = tmp_path / "other.csv"
     other.write_text("\n".join([header] + [lines[0]] * len(lines)) + "\n")
@@ -167,7 +170,7 @@ def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monk
 def test_rows_are_written_part_by_part(visits, tmp_path, monkeypatch, parquet):
     """Parts leave no seam: one header, every row, the same rows as drawn, and a bundle that is verified in parts too."""
     path, schema = visits
-    monkeypatch.setattr("covey.drawing.PART_ROWS", 70)
+    monkeypatch.setattr(drawing, "PART_ROWS", 70)
     synth = covey.PrivateSynthesizer(1.0, schema=schema, seed=5).fit(path)
     release = synth.release(300)
     folder = write_bundle(release, tmp_path / "bundle", parquet=parquet)
@@ -191,7 +194,7 @@ def pictures_show_all_parts(folder, release, monkeypatch):
     ]
     assert wards.items() >= shares[0].items()
     assert not wards.items() >= shares[1].items()
-    monkeypatch.setattr("covey.release.summary.MAPPED_ROWS", 100)
+    monkeypatch.setattr(summary, "MAPPED_ROWS", 100)
     own = ReleaseTally.of(release).only
     codes = codec.encode(rows)[0]
     assert (own.some == codes[::3]).all()

@@ -14,6 +14,7 @@ from covey.core.relations.columns import DAY
 from covey.core.relations.formulas import FORMULAS
 from covey.errors import ParameterError
 from covey.methods.relations.used import columns_of
+from covey.table import columns as columns_module
 from covey.table.codec import Codec
 from covey.table.derived_fields import Derived
 from covey.table.fields import Follows
@@ -147,7 +148,7 @@ def test_parts_give_the_same_codes_and_counts(monkeypatch):
     columns = codec.decode(some_codes(codec, 100, 4), rng())
     columns["job"], columns["age"] = ["nurse", "pope", None, " cook "] * 25, ["5", "x", "", "999"] * 25
     codes, log = codec.encode(columns)
-    monkeypatch.setattr("covey.table.columns.PART_ROWS", 7)
+    monkeypatch.setattr(columns_module, "PART_ROWS", 7)
     again, counted = codec.encode(columns)
     assert np.array_equal(codes, again)
     assert log == counted

@@ -13,6 +13,7 @@ from adbc_driver_manager import Error
 
 import covey
 from audits.gates import opened
+from covey import reading
 from covey.core.tables.domain import CodeCounts
 from covey.demo import example_visits
 from covey.errors import InputError, MissingExtraError, ParameterError
@@ -167,7 +168,7 @@ def ages(server, rows=400):
 
 
 def test_postgresql_readings_see_one_snapshot_while_others_write(postgresql, monkeypatch):
-    monkeypatch.setattr("covey.reading.KEEP_BYTES", 0)  # every sum is another reading
+    monkeypatch.setattr(reading, "KEEP_BYTES", 0)  # every sum is another reading
     monkeypatch.setattr(databases, "BATCH_BYTES", 2048)
     name = ages(postgresql)
     source = open_source(Database(postgresql.url(), table=name), SURVEY)
@@ -259,7 +260,7 @@ def test_the_connection_itself_cannot_write(postgresql, tmp_path):
 
 
 def test_a_connection_that_breaks_between_two_readings_is_an_input_error(postgresql, monkeypatch):
-    monkeypatch.setattr("covey.reading.KEEP_BYTES", 0)
+    monkeypatch.setattr(reading, "KEEP_BYTES", 0)
     name = ages(postgresql)
     rows = covey.PrivateSynthesizer(1.0, schema=SURVEY).prepare(Database(postgresql.url(), table=name)).rows
     others = f"FROM pg_stat_activity WHERE query LIKE '%{name}%' AND pid <> pg_backend_pid()"

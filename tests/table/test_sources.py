@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from covey.errors import InputError, ParameterError
+from covey.table import columns as columns_module
 from covey.table.codec import Codec
 from covey.table.columns import Words
 from covey.table.dialects import Dialect, Spelling
@@ -154,7 +155,7 @@ def test_parquet_and_both_forms_of_arrow_are_read_alike(tmp_path, monkeypatch, s
     table = pa.table({"age": [1, None, 3] * 4, "name": ["Eve"] * 12, "sex": ["f", "?", None] * 4})
     pq.write_table(table, tmp_path / "t.parquet")
     write_ipc(tmp_path / "t.arrow", table, stream)
-    monkeypatch.setattr("covey.table.columns.PART_ROWS", 5)
+    monkeypatch.setattr(columns_module, "PART_ROWS", 5)
     for name in ("t.parquet", "t.arrow"):
         found = read_table(tmp_path / name, SCHEMA)
         assert cells(found) == {"age": [1, None, 3] * 4, "sex": ["f", "?", None] * 4}
@@ -169,7 +170,7 @@ def test_a_part_of_a_wide_table_has_fewer_rows(tmp_path, monkeypatch, kind):
     write_ipc(tmp_path / "t.arrow", table, False)
     if kind == "xlsx":
         workbook(tmp_path / "t.xlsx", [table.column_names, *([1] * 6 for _ in range(12))])
-    monkeypatch.setattr("covey.table.columns.PART_CELLS", 24)
+    monkeypatch.setattr(columns_module, "PART_CELLS", 24)
     source = open_source(table if kind == "frame" else tmp_path / f"t.{kind}", dialect=Dialect(sheet="Data"))
     assert [source.table(part).rows for part in source.parts()] == [4, 4, 4]
 
@@ -186,7 +187,7 @@ def test_text_of_few_words_stays_a_list_of_words(tmp_path):
 def test_row_groups_have_lists_of_words_of_their_own(tmp_path, monkeypatch):
     words = ["f", "?", "m", "m", "m", "?", "f", "f", None, "m"]
     pq.write_table(pa.table({"age": [1] * 10, "sex": words}), tmp_path / "t.parquet", row_group_size=4)
-    monkeypatch.setattr("covey.table.columns.PART_ROWS", 2)
+    monkeypatch.setattr(columns_module, "PART_ROWS", 2)
     source = open_source(tmp_path / "t.parquet", SCHEMA)
     columns = [source.table(part).columns["sex"] for part in source.parts()]
     found = [None if i < 0 else own.words[int(i)] for own in columns for i in own.places]
@@ -278,7 +279,7 @@ def test_dates_that_are_text_in_a_sheet_have_a_format_and_numbers_have_none(tmp_
 
 def test_a_workbook_that_unfolds_beyond_the_limit_is_refused_before_it_does(tmp_path, monkeypatch):
     path = workbook(tmp_path / "t.xlsx", [["age", "sex"], *[[1, "f"]] * 5000])
-    monkeypatch.setattr("covey.table.columns.EXPANSION", 2)
+    monkeypatch.setattr(columns_module, "EXPANSION", 2)
     monkeypatch.setattr("fastexcel.read_excel", lambda *_: pytest.fail("it was unfolded"))
     with pytest.raises(InputError, match="size_limit"):
         open_source(path, SCHEMA, size_limit=1000)

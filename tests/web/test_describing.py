@@ -10,6 +10,7 @@ import pytest
 from covey.release.verify import verify_bundle
 from covey.table.description import Description
 from covey.web import drafts
+from covey.web import work as work_module
 from covey.web.jobs import Job
 from tests.clinic import GOOD, clinic
 from tests.commands import run
@@ -234,7 +235,7 @@ def test_an_upload_does_not_take_the_rows_of_a_release_that_has_begun(clinics, t
         found.jobs["review"] = waiting
         return real(*given)
 
-    monkeypatch.setattr("covey.web.work.read_files", slow)
+    monkeypatch.setattr(work_module, "read_files", slow)
     answer = clinics.upload(work, tables["patients"], "patients.csv", {"events": ("visits.csv", tables["visits"])})
     assert answer.status_code == 409
     assert sorted(found.folder.glob("table-*")) == sorted(kept)

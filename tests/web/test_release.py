@@ -23,6 +23,7 @@ import pytest
 from covey.methods.regain.predict import predict
 from covey.privacy.ledger import Ledger
 from covey.release.verify import verify_bundle
+from covey.web import jobs
 from covey.web.forms import PRIVATE, command_line, script
 from covey.web.jobs import Job, anonymous_seconds, open_gate
 from covey.web.pages.shared import duration_words
@@ -401,7 +402,7 @@ def test_a_worker_that_dies_over_the_report_leaves_its_data_and_another_finishes
             command = [sys.executable, "-c", f"{dies}\nfrom covey.web.jobs import main\nmain({command[-1]!r})"]
         return begin(command, **options)
 
-    monkeypatch.setattr("covey.web.jobs.subprocess.Popen", popen)
+    monkeypatch.setattr(jobs.subprocess, "Popen", popen)
     work = page.ready_work(size=120)
     job = released(page, work)
     assert len(started) == 2

@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from covey.core.draw import balanced as balanced_module
 from covey.core.draw.balanced import (
     THREE,
     TIE,
@@ -65,7 +66,7 @@ def test_tiny_samples(m):
 
 
 def test_large_samples_are_rounded_independently(monkeypatch):
-    monkeypatch.setattr("covey.core.draw.balanced.BALANCED_ROWS", 100)
+    monkeypatch.setattr(balanced_module, "BALANCED_ROWS", 100)
     cloud = cloud_of(10)
     rows = sample_bits(cloud, 20_000, np.random.default_rng(11))
     assert np.abs(rows.mean(axis=0) - cloud.weights @ cloud.points).max() < 0.02

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from covey.core.draw import events as events_module
 from covey.core.draw.events import SequenceLaw, _pick, laid_in_order, shuffled
 from covey.core.fit.events import EventModel
 from covey.core.tables.domain import Domain
@@ -56,7 +57,7 @@ def test_persons_exchange_attributes_until_their_tables_are_near_the_law(monkeyp
         return np.abs(pairs - persons[:, :3].T @ persons[:, 3:7] / 20).sum() / 2
 
     assert off() < 0.002
-    monkeypatch.setattr("covey.core.draw.events.EXCHANGES", 0)
+    monkeypatch.setattr(events_module, "EXCHANGES", 0)
     assert off() > 0.006
 
 

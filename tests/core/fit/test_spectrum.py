@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from covey.core.fit import centres, spectrum
 from covey.core.fit.centres import Goal, fit_category_centres
 from covey.core.fit.spectrum import Denoisers, noisy_spectrum
 from covey.core.noise.pairlaw import PairLaw
@@ -28,9 +29,9 @@ def test_many_categories_are_denoised_and_fitted_like_few(monkeypatch):
     noisy = domain.centre(domain.off_blocks(truth + np.outer(mean, mean))) + sd * law.simulate(g)
     errors, gaps = {}, {}
     for kind, limit in (("few", 10_000), ("many", 100)):
-        for place in ("spectrum", "centres"):
-            monkeypatch.setattr(f"covey.core.fit.{place}.LOW_RANK_CATEGORIES", limit)
-            monkeypatch.setattr(f"covey.core.fit.{place}.BASIS", 40)
+        for place in (spectrum, centres):
+            monkeypatch.setattr(place, "LOW_RANK_CATEGORIES", limit)
+            monkeypatch.setattr(place, "BASIS", 40)
         public = np.random.default_rng(14)
         raw = domain.off_blocks(noisy - np.outer(mean, mean))
         found = Denoisers(shares, domain, public).combined(raw, lambda: sd * law.simulate(public), sd)  # noqa: B023

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from covey.core import arrays
 from covey.core.arrays import hollow
+from covey.core.fit import wide as wide_module
 from covey.core.fit.devices import PROCESSOR
 from covey.core.fit.factors import denoise
 from covey.core.fit.shrinkage import SpikeSlab
@@ -24,7 +26,7 @@ from tests.core.fit.examples import basis, error, noisy_table, quiet
 
 @pytest.fixture(autouse=True)
 def small_basis(monkeypatch):
-    monkeypatch.setattr("covey.core.fit.wide.BASIS", 60)
+    monkeypatch.setattr(wide_module, "BASIS", 60)
 
 
 def fitted(pairs, k, r):
@@ -66,14 +68,14 @@ def test_what_clipping_did_is_the_dense_answer_within_the_basis():
 
 @pytest.mark.parametrize("clips", [False, True])
 def test_strong_pairs_are_found_strip_by_strip(clips, monkeypatch):
-    monkeypatch.setattr("covey.core.fit.wide.BASIS", 2)
+    monkeypatch.setattr(wide_module, "BASIS", 2)
     noisy, X = noisy_table(clips=clips)
     p = X.shape[1]
     centres = np.tile(X.mean(axis=0), (4, 1))
     pairs = LowRankPairs.of(noisy, PROCESSOR, np.random.default_rng(0))
     found = []
     for entries in (1 << 22, 7 * p):
-        monkeypatch.setattr("covey.core.arrays.STRIP", entries)
+        monkeypatch.setattr(arrays, "STRIP", entries)
 
         def strips():
             return pairs.residual(centres)

@@ -46,7 +46,7 @@ def test_many_nodes_are_cut_as_few_are(monkeypatch):
     """The two ways of handling a level, node by node and all at once, agree."""
     X = np.random.default_rng(2).random((3000, 4))
     few = spectral_tree(X, 10, turns=0)
-    monkeypatch.setattr("covey.core.groups.tree.MANY_NODES", 0)
+    monkeypatch.setattr(module, "MANY_NODES", 0)
     assert covariance_loss(X, spectral_tree(X, 10, turns=0)) == pytest.approx(covariance_loss(X, few), rel=0.02)
 
 
@@ -91,7 +91,7 @@ def test_weights_survive_the_cuts_of_large_nodes(monkeypatch):
     generator = np.random.default_rng(7)
     X, weights = generator.standard_normal((900, 3)), generator.gamma(0.5, 1, 900) + 0.01
     whole = spectral_tree(X, 30, weights=weights)
-    monkeypatch.setattr("covey.core.groups.tree.CACHE_ENTRIES", 500)
+    monkeypatch.setattr(module, "CACHE_ENTRIES", 500)
     parts = spectral_tree(X, 30, weights=weights)
     assert np.bincount(parts).min() >= 30
     assert weighted_loss(X, parts, weights) == pytest.approx(weighted_loss(X, whole, weights), rel=0.1)

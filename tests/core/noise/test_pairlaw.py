@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from audits.gates import a_budget, a_gate, asked
+from covey.core.noise import pairlaw
 from covey.core.noise.integers import CLAMP, CoveyNoise
 from covey.core.noise.pairlaw import PairLaw, contrast_weights, contrasts, from_contrasts
 from covey.core.noise.sensitivity import simplex_radius_squared
@@ -65,7 +66,7 @@ def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
     sizes = (2, 3, 2, 5, 3, 2)
     law = PairLaw("gaussian", Domain(sizes, (False,) * 6), Fraction(9))
     source, zero = CoveyNoise(np.random.default_rng(15)), Statistic.sum(nothing)
-    monkeypatch.setattr("covey.core.noise.pairlaw.MANY", 3)
+    monkeypatch.setattr(pairlaw, "MANY", 3)
     budget = a_budget(1, pure=False)
     amount = (
         budget.variance(pair_moves(law.domain).l2_squared) / law.scale

@@ -11,6 +11,7 @@ from audits.gates import opened
 from covey.core.fit.targets import parity_masks
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.paper.subspace import quantise_directions
+from covey.core.tables import counts as counts_module
 from covey.core.tables.counts import (
     UNIT,
     Coding,
@@ -28,6 +29,7 @@ from covey.core.tables.counts import (
     worth_it,
 )
 from covey.core.tables.distance import bit_distances
+from covey.engines import local
 from covey.engines.local import ArrayRows
 from covey.methods.records import trimmed
 
@@ -124,7 +126,7 @@ def test_squared_lengths_are_exact_in_any_block(monkeypatch):
     X, centre = bits(6, 50, 6), np.arange(6) * 100
     expected = ((X.astype(np.int64) * UNIT - centre) ** 2).sum(axis=1)
     assert (squared_lengths(X, centre) == expected).all()
-    monkeypatch.setattr("covey.core.tables.counts.LENGTH_ENTRIES", 7)
+    monkeypatch.setattr(counts_module, "LENGTH_ENTRIES", 7)
     assert (squared_lengths(X, centre) == expected).all()
     assert len(squared_lengths(X[:0], centre)) == 0
 
@@ -180,8 +182,8 @@ def test_every_pass_gives_the_same_integers_on_sparse_rows_in_any_batch(p, share
     sparse = sp.csr_array(X)
     rows = row_ones(sparse)
     assert worth_it(rows, 500 * p * p) == (share < 0.02)  # both ways of multiplying are tried
-    monkeypatch.setattr("covey.engines.local.BATCH_ENTRIES", 64 * p)
-    monkeypatch.setattr("covey.engines.local.LEAST_BATCH_ROWS", 1)
+    monkeypatch.setattr(local, "BATCH_ENTRIES", 64 * p)
+    monkeypatch.setattr(local, "LEAST_BATCH_ROWS", 1)
     for name, kernel in kernels(p).items():
         whole = numbers(kernel(X))
         for got in (kernel(sparse), opened(ArrayRows(X).reduce(kernel)), opened(ArrayRows(sparse).reduce(kernel))):
