@@ -20,7 +20,9 @@ import pytest
 from click.testing import CliRunner
 
 import covey
+from covey import reading
 from covey.cli import main
+from covey.core import arrays as arrays_module
 from covey.release import bundle as bundles
 from covey.table import csvfile
 from covey.table.codec import Codec
@@ -168,7 +170,7 @@ class Desk:
         def opened(*_, **__):
             raise AssertionError("the data was opened")
 
-        self.monkeypatch.setattr("covey.reading.open_source", opened)
+        self.monkeypatch.setattr(reading, "open_source", opened)
 
     def encoded(self, name="table.csv"):
         """Codes and the private log."""
@@ -650,7 +652,7 @@ def test_impossible_schemas_are_refused_before_data_is_opened(desk, monkeypatch,
     fields, word = IMPOSSIBLE_SCHEMAS[case]
     desk.schema(fields)
     if "memory" in case:
-        monkeypatch.setattr("covey.core.arrays.physical_memory", lambda: 2**21)
+        monkeypatch.setattr(arrays_module, "physical_memory", lambda: 2**21)
     desk.no_data()
     bad_parameter(desk, desk.release(), word)
     if case.startswith("09"):
