@@ -32,6 +32,7 @@ from covey.release.page import style_sheet, templates
 from covey.release.report import guess, report_html
 from covey.release.statements import risks
 from covey.release.summary import MOST_BINS, TableTally, associations, coarsened, cramers_v, describe, ranked
+from covey.table import csvfile, sources
 from covey.table.codec import Codec
 from covey.table.schema import Field, Schema
 from covey.table.sources import joined, read_table
@@ -179,8 +180,8 @@ def test_what_only_true_rows_hold_is_nowhere_on_the_page():
 
 def test_the_page_depends_on_the_release_alone(released, monkeypatch):
     """No file is read besides the style sheet, and the same release gives the same bytes."""
-    monkeypatch.setattr("covey.table.csvfile._open", lambda *_: pytest.fail("a file was read"))
-    monkeypatch.setattr("covey.table.sources.ArrowFile", lambda *_: pytest.fail("a file was read"))
+    monkeypatch.setattr(csvfile, "_open", lambda *_: pytest.fail("a file was read"))
+    monkeypatch.setattr(sources, "ArrowFile", lambda *_: pytest.fail("a file was read"))
     assert shown(released) == shown(released)
 
 
