@@ -65,9 +65,8 @@ def evaluate(  # what is compared, and how
     own = described_by(bundle)
     if own.schema is None:
         if person:
-            raise ArgumentError(
-                "the package already names the column that identifies the person: leave out ", "person", "."
-            )
+            said = "the package already names the column that identifies the person: leave out "
+            raise ArgumentError(said, "person", ".")
         return _of_persons(table, bundle, own, targets)
     if targets:
         evaluation.check_targets(Codec(own.schema).names, targets)

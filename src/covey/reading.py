@@ -43,9 +43,7 @@ from covey.table.zeros import across_zeros
 Kernels = Sequence[Callable[[Array], Any]]
 Encode = Callable[[Table], tuple[Any, EncodeLog]]
 
-OTHER_SYNTHESIZER = (
-    "this table was prepared by another synthesizer, whose schema or method differs. Prepare it with this one."
-)
+OTHER_SYNTHESIZER = "this table was prepared by another synthesizer, of another schema or method. Prepare it anew."
 NOTHING = "Nothing was charged."
 CELL = 64  # bytes of a cell of a Spark frame while it is read: text and its copy
 
@@ -431,9 +429,8 @@ def _owners(first: _Keyed, second: _Keyed, one: Resource, two: Resource) -> Inte
     mine, theirs = places[: len(persons)], places[len(persons) :]
     twice = int((np.bincount(mine) > 1).sum())
     if twice:
-        raise InputError(
-            f"{one.name}: {twice:,} values of {one.link!r} occur in several rows. Each person must have one row there. {NOTHING}"
-        )
+        why = f"{twice:,} values of {one.link!r} occur in several rows"
+        raise InputError(f"{one.name}: {why}. Each person must have one row there. {NOTHING}")
     at = np.full(int(places.max()) + 1, -1)
     at[mine] = np.arange(len(mine))
     owner = at[theirs]
@@ -492,9 +489,7 @@ def read_matrix(X: Any, sparse: bool = False) -> tuple[Batch, Form]:
             "covey.Schema.draft(path), checked and confirmed."
         )
     if thin and not sparse:
-        raise InputError(
-            "X is sparse, which method='regain' takes for records of 0 and 1. Here write it out: fit(X.toarray())."
-        )
+        raise InputError("X is sparse, which method='regain' takes for records of 0 and 1. Give X.toarray() instead.")
     if (origin := frame_origin(X)) is not None:
         X, frame = numbers_of(X, origin)
     # The type of an array is its owner's choice. That of a list would follow from the values: it becomes int64.

@@ -96,7 +96,7 @@ def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: st
     codec = Codec(schema)
     if person is None and facts.get("rows_per_person") == ALL_ROWS:
         raise ArgumentError(
-            "this bundle counts persons, not rows. Give ", "person", ", the column that identifies the person."
+            "this bundle counts persons, not rows. Give ", "person", ", the column that identifies them."
         )
     written = schema if dialect is None else schema.read_as(dialect)
     read = read_table(table, written.beside(person))

@@ -72,9 +72,8 @@ class Codec:
         self.schema, self.book = schema, RuleBook(schema)
         self.attributes, self.names = self.book.attributes, self.book.names
         self.domain_sizes = self.book.domain_sizes
-        self.ordinal: tuple[int, ...] = tuple(
-            j for j, f in enumerate(schema.encoded) if f.ordered or self.attributes[f.name].ordered
-        )
+        ordered = [f.ordered or self.attributes[f.name].ordered for f in schema.encoded]
+        self.ordinal: tuple[int, ...] = tuple(np.flatnonzero(ordered).tolist())
         self.links = schema.links
         found = {name: self.attributes[name] for name in self.names}
         self.fine = {n: grid for n, grid in found.items() if isinstance(grid, Grid) and grid.field.bins is None}
@@ -318,9 +317,8 @@ def expected_cells(name: str, expected: Derived, attributes: Mapping[str, Attrib
         with np.errstate(all="ignore"):
             steps = np.floor(found * scale) if own.field.type in ("date", "datetime") else np.rint(found * scale)
         there = np.isfinite(steps)
-        return np.where(there, np.clip(np.where(there, steps, 0), own.axis.low, own.axis.high), MISSING).astype(
-            np.int64
-        )
+        inside = np.clip(np.where(there, steps, 0), own.axis.low, own.axis.high)
+        return np.where(there, inside, MISSING).astype(np.int64)
     base = attributes[expected.bases[0]]
     place: dict[object, int] = {label: j for j, label in enumerate(own.field.labels)}
     place |= {False: 0, True: 1} if own.field.type == "boolean" else {}

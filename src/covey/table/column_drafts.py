@@ -111,9 +111,8 @@ def number_spelling(words: pl.Series, separator: str | None) -> tuple[Spelling, 
             comma = separator not in (None, ",")
             chosen = Spelling(",", "") if comma else Spelling(".", ",")
             return chosen, f"every comma is followed by three digits; taken as {'decimal' if comma else 'thousands'}"
-        return spelling, f"decimal mark {spelling.decimal!r}" + (
-            f", digits grouped by {spelling.thousands!r}" if spelling.thousands else ""
-        )
+        grouped = f", digits grouped by {spelling.thousands!r}" if spelling.thousands else ""
+        return spelling, f"decimal mark {spelling.decimal!r}{grouped}"
     return None
 
 
@@ -296,9 +295,8 @@ class ColumnDraft:
         if dtype == pl.String and most_match(self.text, r"^[\[{].*[\]}]$"):
             return self._leave("its cells are lists or records; give each part its own column")
         if (flags := self._flags()) is not None:
-            return self._field(
-                " or ".join(reversed(flags)), self._but("its cells are yes or no"), "boolean", flags=flags
-            )
+            words, why = " or ".join(reversed(flags)), self._but("its cells are yes or no")
+            return self._field(words, why, "boolean", flags=flags)
         if dtype.is_temporal():
             return self._dates(dtype)
         for attempt in (self._day_numbers, self._numbers, self._text_dates, self._numbers_with_words):

@@ -75,9 +75,7 @@ def check_size(path: Path, limit: int, size: int) -> None:
     """Refuse what grows past a limit and far past the size of its file: a compression bomb."""
     own = path.stat().st_size
     if size > max(limit, EXPANSION * own):
-        raise InputError(
-            f"{path} unfolds to more than {limit} bytes, the limit for a file of {own}. Unpack it, or raise size_limit."
-        )
+        raise InputError(f"{path} unfolds to more than {limit} bytes, of {own} in it. Unpack it, or raise size_limit.")
 
 
 def guarded(label: str) -> str:

@@ -251,14 +251,10 @@ def _check_quotes(  # everything that the message needs, and where the quotes ar
 
 def _unbalanced(data: bytes, place: int, where: str, line: int) -> InputError:
     line += data.count(b"\n", 0, max(place, 0))
-    return InputError(
-        f"{where} has an unbalanced quote in line {line}. Quote the whole field and double the quotes in it."
-    )
+    return InputError(f"{where} has an unbalanced quote in line {line}. Quote the whole field and double its quotes.")
 
 
-Block = tuple[
-    bytes, int
-]  # whole records as they stand in the file, in UTF-8 with line feeds, and the number of the first line
+Block = tuple[bytes, int]  # whole records in UTF-8, lines ending with line feeds, and the number of the first line
 
 
 class CsvFile:

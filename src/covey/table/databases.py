@@ -99,9 +99,7 @@ class Database:
         ):
             raise ParameterError(f"covey reads postgresql://… and sqlite:///…, not {scheme[1] + ':'!r}.")
         if (self.table is None) == (self.query is None):
-            raise ParameterError(
-                "a database is read by table or query (--table NAME or --query SQL): give one of them."
-            )
+            raise ParameterError("a database needs table or query (--table NAME or --query SQL): give one of them.")
         if "\0" in self.url + (self.table or "") + (self.query or ""):
             raise ParameterError("a URL, table or query has no NUL bytes.")
         if self.path is not None and self.path.name == "":
@@ -144,9 +142,8 @@ class Database:
 
 def is_database(source: Any) -> bool:
     """Whether a text or path names a database rather than a file with one table."""
-    return isinstance(source, str | Path) and (
-        _URL.match(str(source)) is not None or Path(source).suffix.lower() in SQLITE_SUFFIXES
-    )
+    named = isinstance(source, str | Path)
+    return named and (_URL.match(str(source)) is not None or Path(source).suffix.lower() in SQLITE_SUFFIXES)
 
 
 def quoted(name: str) -> str:
@@ -254,9 +251,8 @@ class DatabaseTable:
         column = quoted(name)
         if self.origin == "sqlite":
             # Each cell has its own type. ADBC wants one per column and takes it from the first rows, so all come as text.
-            return (
-                f"coalesce(CASE typeof({column}) WHEN 'real' THEN quote({column}) ELSE CAST({column} AS TEXT) END, '')"
-            )
+            plain = f"CASE typeof({column}) WHEN 'real' THEN quote({column}) ELSE CAST({column} AS TEXT) END"
+            return f"coalesce({plain}, '')"
         if stored not in _NATIVE or wanted not in _NATIVE[stored]:
             return f"{column}::text"
         if _NATIVE[stored] is _TIMES:  # what ISO 8601 cannot say, as infinity, is missing in every source
@@ -270,9 +266,8 @@ class DatabaseTable:
         try:
             values.validate(full=True)
         except pa.ArrowInvalid:  # SQLite does not promise UTF-8
-            words = [
-                word if word is None else word.decode("utf-8", "replace") for word in values.cast("binary").to_pylist()
-            ]
+            cells = values.cast("binary").to_pylist()
+            words = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
             values = pa.array(words, pa.string())
         series = pl.Series(name, values)
         return series.set(series.str.len_bytes() == 0, None)  # as in CSV

@@ -177,9 +177,8 @@ class Description:
             own = name.removeprefix(f"{part.name}.")
             if own != name and own in part.schema.names:
                 return part, part.schema[own]
-        raise ParameterError(
-            f"there is no field {name!r}. {nearest(name, [known for known, _ in self.fields], 'fields')}"
-        )
+        known = [known for known, _ in self.fields]
+        raise ParameterError(f"there is no field {name!r}. {nearest(name, known, 'fields')}")
 
     @property
     def matters(self) -> tuple[list[tuple[int, ...]], int | None]:

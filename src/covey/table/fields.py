@@ -133,9 +133,7 @@ class Follows:
         """Read what stands under "covey" of a field."""
         named, bounds = [w for w in ("after", "difference_from") if own.get(w) is not None], own.get("difference")
         if len(named) > 1:
-            raise ParameterError(
-                f"field {name!r} has after and difference_from. after is never negative: leave out one."
-            )
+            raise ParameterError(f"field {name!r} has after and difference_from. Leave out one of them.")
         if not named and bounds is not None:
             raise ParameterError(f"field {name!r} has a difference. Say from which field: after, or difference_from.")
         if not named:
@@ -311,9 +309,8 @@ class Field:
         object.__setattr__(self, listed, words := tuple(words))
         for word in words:
             if not isinstance(word, str) or not is_label(word):
-                raise self.wrong(
-                    f"lists {word!r}", "Give text in quotes, without blanks around it, NUL or carriage returns."
-                )
+                way_out = "Give text in quotes, without blanks around it, NUL or carriage returns."
+                raise self.wrong(f"lists {word!r}", way_out)
             if word.startswith(GUARDED) and f"'{word}" in words:
                 raise self.wrong(f"lists {word!r} with and without an apostrophe", "CSV could not tell them apart.")
         if len(set(words)) < len(words):
@@ -329,9 +326,7 @@ class Field:
         if self.type == "string" and not self.labels:
             raise self.wrong("has no categories", "List them under constraints.enum.")
         if self.type in ORDERED_TYPES and (self.minimum is None or self.maximum is None):
-            raise self.wrong(
-                f"has type {self.type} and no bounds", "Give public ones: constraints.minimum and maximum."
-            )
+            raise self.wrong(f"has type {self.type} and no bounds", "Give public constraints: minimum and maximum.")
 
     def to_learn(self) -> Field:
         """The field by name, type and decimals, to be learned with noise: a draft has guessed the rest, spellings too."""

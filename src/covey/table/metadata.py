@@ -35,9 +35,8 @@ def from_smartnoise_yaml(path: str | Path, table: str | None = None) -> Schema:
         raise ParameterError(f"{path} must be a YAML file: its name should end in .yaml or .yml.")
     collect(read_document(path), 0, "")
     columns = _one_table(found, table, path)
-    return Schema(
-        tuple(_smartnoise_field(str(name), spec) for name, spec in columns.items() if not spec.get("private_id"))
-    )
+    kept = {name: spec for name, spec in columns.items() if not spec.get("private_id")}
+    return Schema(tuple(_smartnoise_field(str(name), spec) for name, spec in kept.items()))
 
 
 def _smartnoise_field(name: str, spec: Mapping[str, Any]) -> Field:

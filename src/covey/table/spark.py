@@ -31,9 +31,7 @@ TASKS_PER_PROCESSOR = 4  # so that processors end their work at about the same t
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 SHARED = "Name a folder that all executors see, or give the frame, spark.read.parquet(…), instead."
-PERSONS = (
-    "covey.SparkParquet does not bring the rows of a person together. Give the frame instead: spark.read.parquet(…)."
-)
+PERSONS = "covey.SparkParquet does not bring a person's rows together. Give the frame instead: spark.read.parquet(…)."
 
 KIND = "spark"
 
@@ -207,9 +205,8 @@ def _arrow_schema(schema: Schema) -> Any:
     dtypes = {"boolean": pa.bool_(), "integer": pa.int64(), "number": pa.float64(), "date": pa.date32()}
     dtypes["datetime"] = pa.timestamp("us")
     # Spark has no time of day in every version.
-    return pa.schema(
-        [(f.name, pa.string() if f.special else dtypes.get(f.written, pa.string())) for f in schema.fields]
-    )
+    types = {f.name: pa.string() if f.special else dtypes.get(f.written, pa.string()) for f in schema.fields}
+    return pa.schema(list(types.items()))
 
 
 def spark_schema(schema: Schema) -> Any:

@@ -37,9 +37,8 @@ def across_zeros(package: Description) -> Boxes:
     joint = [f"{package.unit.name}.{name}" for name in persons.names]
     joint += [f"{package.events.name}.{name}" for name in events.names]
     small = Codec(across)
-    boxes = [
-        Box({joint.index(small.names[j]): side for j, side in box.items()}) for box in structural_zeros(small).boxes
-    ]
+    own = structural_zeros(small).boxes
+    boxes = [Box({joint.index(small.names[j]): side for j, side in box.items()}) for box in own]
     found = Boxes(tuple(boxes))
     # Codes at which a rule changes its mind stand for all between them.
     sizes = [kind.size for codec in (persons, events) for kind in codec.kinds]
@@ -47,9 +46,7 @@ def across_zeros(package: Description) -> Boxes:
     first = len(persons.names)
     # A field of events with one value is in no box: what it forbids, it forbids with every event.
     if any(max(box) < first for box in boxes) or Across.of(found, first, codes).impossible:
-        raise ParameterError(
-            "rules across the tables leave some persons no event, or tell too many kinds of persons apart."
-        )
+        raise ParameterError("rules across the tables leave some persons no event, or tell too many persons apart.")
     return found
 
 

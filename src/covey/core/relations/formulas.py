@@ -142,9 +142,8 @@ def calendar(a: Floats) -> tuple[Floats, Floats]:
     there = np.isfinite(a)
     days = np.where(there, np.floor(a / DAY), 0).astype("datetime64[D]")
     months = days.astype("datetime64[M]")
-    return np.where(there, months.astype(np.int64), np.nan), np.where(
-        there, (days - months).astype(np.int64) + 1, np.nan
-    )
+    both = months.astype(np.int64), (days - months).astype(np.int64) + 1
+    return np.where(there, both[0], np.nan), np.where(there, both[1], np.nan)
 
 
 def _pick(columns: Sequence[Column], numbers: bool) -> list[int]:
@@ -354,7 +353,7 @@ def _propose_sum3(formula: Formula, columns: Sequence[Column]) -> Iterator[Candi
         *sources, t = widest(columns, *chosen)
         rare = sum(
             columns[j].usual >= CONSTANT for j in chosen
-        )  # fees that few pay may complete a sum, two of them say nothing
+        )  # a fee that few pay may complete a sum, two say nothing
         if columns[t].steps > CLOSE_STEPS and columns[sources[-1]].span > columns[t].span / 50 and rare < 2:
             yield Candidate(formula, t, tuple(sources), 1.0, 2 * columns[t].step)
             for j in sources:  # of those that are nearly as wide, any may be the sum

@@ -226,9 +226,8 @@ class State:
         up = kind != THRESHOLD
         i, j = one[up], two[up]
         forth, back, never = self.implied[i, j], self.implied[j, i], self.implied[i, k + j]
-        known[up] = np.select(
-            [kind[up] == IMPLIES, kind[up] == EQUIVALENT, kind[up] == EXCLUDES], [forth, forth & back, never]
-        )
+        kinds = [kind[up] == IMPLIES, kind[up] == EQUIVALENT, kind[up] == EXCLUDES]
+        known[up] = np.select(kinds, [forth, forth & back, never])
         far = ~up  # a threshold says nothing where the literal implies a value of the other column
         told = np.zeros((k, len(self.columns)), dtype=bool)
         of, to = np.nonzero(self.implied[:k, :k])

@@ -113,9 +113,8 @@ def exact_relations(schema: Schema, codec: Codec, exact: Integers, read_off: boo
     broken = np.concatenate([of.broken(tables), counted.sum(axis=1)])
     broken[orders] = counted[orders[len(of) :], 0]  # where one is missing there is no order to break
     chance = np.concatenate([of.by_chance(shares, n), drawn[:, 0]])
-    left = (broken <= MOST_BROKEN * n) & (
-        chance >= np.maximum(np.where(orders, ORDER_BY_CHANCE, LEAST_BY_CHANCE) * n, FEWEST)
-    )
+    often = np.maximum(np.where(orders, ORDER_BY_CHANCE, LEAST_BY_CHANCE) * n, FEWEST)
+    left = (broken <= MOST_BROKEN * n) & (chance >= often)
     given = np.array([read_off or bool(f.map) for f in of.functions], dtype=bool)
     left[: len(of)] &= np.concatenate([of.pairs[:, 0] != THRESHOLD, given])
     first = ~orders & (np.arange(len(whats)) >= pairs)  # what computes a column comes first

@@ -343,9 +343,8 @@ class Search:
     def _codes(one: Accepted, column: int) -> bool:
         """Whether a relation says how a column is measured; orders that are repaired do not."""
         what = one.what
-        return (
-            isinstance(what, Candidate) and what.target == column and not (what.formula.name == "order" and one.imposed)
-        )
+        repaired = isinstance(what, Candidate) and what.formula.name == "order" and one.imposed
+        return isinstance(what, Candidate) and what.target == column and not repaired
 
     def _tight(self, candidate: Candidate) -> bool:
         """Whether a column lies close to its base, so that their difference is the better measurement: one more count."""
@@ -354,9 +353,8 @@ class Search:
             i += 1
             near = self.columns[other.target].span / CLOSE[2]
             if (other.target, other.sources) == pair and other.formula.name == "close" and other.slack <= near:
-                n = self.n * (
-                    1 - max(self.columns[j].holes for j in (other.target, *other.sources))
-                )  # of those that are there
+                there = 1 - max(self.columns[j].holes for j in (other.target, *other.sources))
+                n = self.n * there
                 if candidate.formula.name == "close" or self.chance[i] < APART * n or self.left < self.plan.confirm:
                     return bool(self.chance[i] >= APART * n and candidate.formula.name == "close")
                 return bool(self._count(i)[0] <= TIGHT * n)
