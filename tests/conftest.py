@@ -4,11 +4,9 @@ import os
 import pwd
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
-import time
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,46 +149,25 @@ def postgresql():
         for path in (folder, folder / "password"):
             os.chown(path, account["user"], account["group"])
     try:
+        quiet = {"check": True, "stdout": subprocess.DEVNULL, "cwd": folder, **account}
         command = [binaries / "initdb", "--no-sync", "-D", folder / "data", "-U", "steward", "-E", "UTF8", "--locale=C"]
-        command += ["--pwfile", folder / "password", "--auth=scram-sha-256"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder, **account)
-        process, server = _start(binaries, folder, password, account)
-        try:
-            yield server
-        finally:
-            process.send_signal(signal.SIGQUIT)  # at once: nothing in it is worth saving
+        subprocess.run([*command, "--pwfile", folder / "password", "--auth=scram-sha-256"], **quiet)
+        control = [binaries / "pg_ctl", "-D", folder / "data", "-w"]
+        for again in reversed(range(5)):  # another program may take the port that was free a moment ago
+            with closing(socket.socket()) as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            # Little memory, so that a table of a few megabytes is a large one.
+            options = f"-h 127.0.0.1 -p {port} -k {folder} -F -c shared_buffers=4MB"
             try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                subprocess.run([*control, "-l", folder / "log", "-o", options, "start"], **quiet)
+                break
+            except subprocess.CalledProcessError:
+                if not again:
+                    pytest.fail(f"PostgreSQL does not start: {(folder / 'log').read_text()[-500:]}")
+        try:
+            yield Server(binaries, port, password)
+        finally:
+            subprocess.run([*control, "-m", "immediate", "stop"], **quiet)  # nothing in it is worth saving
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _start(binaries, folder, password, account):
-    for _ in range(5):  # another program may take the port that was free a moment ago
-        with closing(socket.socket()) as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        # Little memory, so that a table of a few megabytes is a large one.
-        command = [binaries / "postgres", "-D", folder / "data", "-h", "127.0.0.1", "-p", str(port), "-k", folder, "-F"]
-        with (folder / "log").open("ab") as log:
-            process = subprocess.Popen(
-                [*command, "-c", "shared_buffers=4MB"],
-                stdout=log,
-                stderr=log,
-                cwd=folder,
-                **account,
-            )
-        ready = [binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
-        for _ in range(300):
-            if process.poll() is not None:
-                break
-            if subprocess.run(ready).returncode == 0:
-                return process, Server(binaries, port, password)
-            time.sleep(0.1)
-        else:
-            process.kill()
-            process.wait()
-    pytest.fail(f"PostgreSQL does not start: {(folder / 'log').read_text()[-500:]}")
