@@ -109,6 +109,10 @@ def kinds(visits, quick_persons, tmp_path_factory):
     }
 
 
+def no(*_):
+    raise ZeroDivisionError("a value")
+
+
 class Failing:
     """Raises at the first call of one of covey's functions once the data are safe; without one it notes them all."""
 
@@ -197,9 +201,6 @@ def test_damaged_words_are_made_again_and_damaged_data_are_refused(kinds, tmp_pa
 
 
 def test_a_part_that_cannot_be_drawn_says_so_in_its_place(kinds, tmp_path, monkeypatch):
-    def no(*_):
-        raise ZeroDivisionError("a value")
-
     monkeypatch.setattr(pictures, "_inhabited", no)
     monkeypatch.setattr(report, "accuracy", no)
     folder = bundles.write_bundle(kinds["private"], tmp_path / "bundle")
@@ -211,9 +212,6 @@ def test_a_part_that_cannot_be_drawn_says_so_in_its_place(kinds, tmp_path, monke
 
 
 def test_a_sentence_about_these_very_rows_that_cannot_be_made_is_that_of_the_model(kinds, tmp_path, monkeypatch):
-    def no(*_):
-        raise ZeroDivisionError
-
     monkeypatch.setattr(bundles, "rows_bounds", no)
     for kind in ("private", "linked"):
         folder = bundles.write_bundle(kinds[kind], tmp_path / kind)
@@ -234,9 +232,6 @@ def order(tmp_path):
 
 
 def test_a_release_without_its_report_is_charged_marked_and_finished_from_the_command_line(order, monkeypatch):
-    def no(*_):
-        raise ZeroDivisionError
-
     with monkeypatch.context() as patch:
         patch.setattr(bundles, "report_html", no)
         with pytest.warns(CoveyWarning, match=r"could not be made \(ZeroDivisionError\)\. To try again: covey resume"):
@@ -259,11 +254,11 @@ def test_a_release_without_its_report_is_charged_marked_and_finished_from_the_co
 
 
 def test_a_ledger_that_fails_after_the_charge_loses_nothing(order, monkeypatch):
-    def no(*_):
+    def full(*_):
         raise LedgerError("the disk is full.")
 
-    monkeypatch.setattr(Ledger, "mark_released", no)
-    monkeypatch.setattr(Ledger, "datasets", no)
+    monkeypatch.setattr(Ledger, "mark_released", full)
+    monkeypatch.setattr(Ledger, "datasets", full)
     with pytest.warns(CoveyWarning, match="could not note which bundle it paid for: the disk is full"):
         done = release(order)
     assert verify_bundle(done.bundle).finished

@@ -26,6 +26,7 @@ from covey.privacy.gaussian import rho_within
 from covey.privacy.ledger import Amount, Ledger, default_ledger_path
 from covey.privacy.ledger import file as module
 from covey.privacy.ledger.file import LedgerFile
+from tests.commands import run
 
 KILLS = 15  # 200 and more were run by hand with the same outcome: COVEY_KILLS=200 pytest tests/privacy/test_ledger.py
 PROCESSES, ATTEMPTS, AFFORDABLE = 4, 40, 60
@@ -996,3 +997,13 @@ def test_a_cap_for_added_rows_takes_no_release_that_publishes_their_number(tmp_p
         ledger.open_dataset("rows", Fraction(2))
     with pytest.raises(ParameterError, match="neighbours must be"):
         ledger.open_dataset("other", Fraction(2), neighbours="both")
+
+
+@pytest.mark.parametrize("url", ["postgresql://desk/ledger", "postgresql:/desk/ledger", "https://host/x", "s3://b/k"])
+def test_a_url_is_no_path_of_a_ledger(tmp_path, monkeypatch, url):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COVEY_LEDGER", url)
+    with pytest.raises(LedgerError, match="is a URL"):
+        Ledger(url)
+    result = run("ledger", "open", "people", "--budget", "1")
+    assert (result.exit_code, list(tmp_path.iterdir())) == (4, [])

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import pickle
 import re
 from pathlib import Path
 
@@ -116,12 +117,16 @@ def test_what_is_missing_and_what_is_extra_is_said(folder, tmp_path):
 
 def test_lies_are_noticed_even_with_right_checksums(folder):
     def refused(name, text, words):
-        before = (folder / name).read_text()
-        (folder / name).write_text(text)
+        before = (folder / name).read_bytes()
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
         module._write_sums(folder)
         with pytest.raises(InputError, match=words):
             verify_bundle(folder)
-        (folder / name).write_text(before)
+        (folder / name).write_bytes(before)
+
+    refused("model.npz", pickle.dumps([1]), "no plain arrays")
+    refused("privacy.json", "[" * 100_000, "nested too deeply")
+    refused("certificate.json", '{"a":' * 100_000, "nested too deeply")
 
     facts, rows = (folder / "privacy.json").read_text(), (folder / "synthetic.csv").read_text()
     spent = json.loads(facts) | {"charges": [{"purpose": "all", "amount": "5"}]}

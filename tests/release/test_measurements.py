@@ -1,6 +1,9 @@
 """Measurements beside a release: what the gate gave back, written and read again, and nothing else."""
 
+import io
 import json
+import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from covey.methods.regain.bits import measure_matrix, measure_parities
 from covey.methods.regain.measure_tables import Tables, measure_one_way
 from covey.privacy.gate import Exact, Gate
 from covey.release import bundle as module
-from covey.release.model import read_measurements, write_measurements
+from covey.release.model import read_arrays, read_measurements, write_measurements
 from covey.release.verify import verify_bundle
 from covey.table.schema import Field, Schema
 
@@ -191,3 +194,31 @@ def test_ranges_of_a_number_are_as_far_from_the_truth_as_they_say():
     found = float(np.mean(np.square(np.concatenate(off))))
     assert 0.85 < found < 1.15
     assert not 0.85 < found * 1.2**2 < 1.15
+
+
+def saved(path, **arrays):
+    np.savez_compressed(path, **arrays)
+    return path
+
+
+def test_arrays_that_unfold_or_are_none_are_refused(tmp_path):
+    bomb = saved(tmp_path / "bomb.npz", points=np.zeros(60_000_000))
+    assert bomb.stat().st_size < 10**6
+    with pytest.raises(InputError, match="unfolds to 480000"):
+        read_arrays(bomb)
+    with pytest.raises(InputError, match="not finite"):
+        read_arrays(saved(tmp_path / "nan.npz", points=np.array([0.5, np.nan])))
+    with pytest.raises(InputError, match="no plain arrays"):
+        read_arrays(saved(tmp_path / "objects.npz", points=np.array([print], dtype=object)))
+    for name, data in {"pickle.npz": pickle.dumps([1]), "empty.npz": b""}.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(InputError, match="no plain arrays"):
+            read_arrays(tmp_path / name)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)})
+    with zipfile.ZipFile(tmp_path / "header.npz", "w") as packed:
+        packed.writestr("points.npy", header.getvalue())
+    with pytest.raises(InputError, match="no plain arrays"):
+        read_arrays(tmp_path / "header.npz")
+    whole = read_arrays(saved(tmp_path / "whole.npz", points=np.array([0.5]), weights=np.array([1])))
+    assert set(whole) == {"points", "weights"}

@@ -11,6 +11,7 @@ from pyarrow import feather
 
 from covey.errors import InputError
 from covey.table.codec import Codec
+from covey.table.columns import guarded, unguarded
 from covey.table.dialects import Dialect
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
@@ -142,3 +143,9 @@ def test_one_cell_does_not_change_how_others_are_read(kind, field):
         wanted = [alone(value) for value in values]
         for name, column in wrapped(values):
             assert codes(column) == wanted, (name, cell)
+
+
+@pytest.mark.parametrize("label", ["＝1+1", "＠SUM(A1)", "＋1+1", "－1+1", "\u200b=1+1", "\ufeff=1+1", "\u2060@x"])
+def test_full_width_signs_and_hidden_characters_are_guarded(label):
+    assert guarded(label) == f"'{label}"
+    assert unguarded(guarded(label)) == label

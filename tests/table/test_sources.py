@@ -1,5 +1,6 @@
 import csv
 import datetime as dt
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from covey.table.dialects import Dialect, Spelling
 from covey.table.frames import FrameForm
 from covey.table.schema import Field, Schema
 from covey.table.sources import open_source, read_table, write_rows
+from tests.commands import run
 from tests.entries import frame_of, schema_of
 from tests.table.examples import SCHEMA, cells
 
@@ -283,3 +285,43 @@ def test_a_workbook_that_unfolds_beyond_the_limit_is_refused_before_it_does(tmp_
     monkeypatch.setattr("fastexcel.read_excel", lambda *_: pytest.fail("it was unfolded"))
     with pytest.raises(InputError, match="size_limit"):
         open_source(path, SCHEMA, size_limit=1000)
+
+
+# Small files that would unfold to gigabytes are refused by their headers.
+
+FORMATS = "http://schemas.openxmlformats.org"
+SHEET = f'<worksheet xmlns="{FORMATS}/spreadsheetml/2006/main"><sheetData>%s</sheetData></worksheet>'
+
+
+def relation(kind, target):
+    related = f'<Relationship Id="r1" Type="{FORMATS}/officeDocument/2006/relationships/{kind}" Target="{target}"/>'
+    return f'<Relationships xmlns="{FORMATS}/package/2006/relationships">{related}</Relationships>'
+
+
+PARTS = {
+    "[Content_Types].xml": f'<Types xmlns="{FORMATS}/package/2006/content-types"/>',
+    "_rels/.rels": relation("officeDocument", "xl/workbook.xml"),
+    "xl/workbook.xml": f'<workbook xmlns="{FORMATS}/spreadsheetml/2006/main" '
+    f'xmlns:r="{FORMATS}/officeDocument/2006/relationships"><sheets><sheet name="a" sheetId="1" r:id="r1"/></sheets></workbook>',
+    "xl/_rels/workbook.xml.rels": relation("worksheet", "worksheets/sheet1.xml"),
+}
+
+
+def placed(path, *places):
+    """A workbook whose cells lie at these places, each with the number 1."""
+    rows = "".join(f'<row r="{row}"><c r="{column}{row}"><v>1</v></c></row>' for column, row in places)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, text in {**PARTS, "xl/worksheets/sheet1.xml": SHEET % rows}.items():
+            packed.writestr(name, text)
+    return path
+
+
+def test_a_cell_at_the_far_corner_of_a_sheet_is_refused_before_room_is_made(tmp_path):
+    far = placed(tmp_path / "far.xlsx", ("A", 1), ("XFD", 1048576))
+    assert far.stat().st_size < 3000
+    with pytest.raises(InputError, match="1048576 rows and 16384 columns that is nearly empty"):
+        open_source(far)
+    result = run("init", far, "-o", tmp_path / "schema.json")
+    assert result.exit_code == 3
+    near = open_source(placed(tmp_path / "near.xlsx", ("A", 1), ("B", 900)))
+    assert sum(near.table(part).rows for part in near.parts()) == 899
