@@ -203,9 +203,9 @@ def price_of_a_bounded_range():
     """A choice is paid as if its range were half of what it is."""
 
     def cheaper(real):
-        return lambda self, moves: real(self, moves) / 2
+        return lambda self, moves, *gumbel: real(self, moves, *gumbel) / (2 if gumbel else 1)
 
-    return replaced((Budget, "gumbel_scale", cheaper))
+    return replaced((Budget, "choice_scale", cheaper))
 
 
 def faults():

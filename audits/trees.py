@@ -212,7 +212,7 @@ def choice_for_one_row():
     """The choice of triples covers one row of a person."""
 
     def forgetting(real):
-        return lambda self, moves: real(replace(self, rows_per_person=1), moves)
+        return lambda self, moves, *cost: real(replace(self, rows_per_person=1), moves, *cost)
 
     return replaced((Budget, "choice_scale", forgetting))
 
@@ -232,7 +232,7 @@ def no_choice_where_nothing_stands_out():
 
 def scores_as_shares():
     """A score is said to move by 1, as a total variation does: these are sums, which move by 2, and a row may move two apart."""
-    return replaced((Budget, "choice_scale", lambda real: lambda self, moves: real(self, moves) / 4))
+    return replaced((Budget, "choice_scale", lambda real: lambda self, moves, *cost: real(self, moves, *cost) / 4))
 
 
 def one_triple():

@@ -776,8 +776,8 @@ def test_a_read_only_ledger_can_be_read_and_not_charged(ledger, which):
 
 def test_what_sqlite_says_is_put_into_words(ledger):
     for name, match in [
-        ("SQLITE_READONLY_DBMOVED", "read-only"),
-        ("SQLITE_FULL", "disk .* is full"),
+        ("SQLITE_READONLY_DBMOVED", "cannot be read or written"),
+        ("SQLITE_FULL", "cannot be read or written .*make room"),
         ("SQLITE_IOERR_FSYNC", "cannot be read or written"),
         ("SQLITE_CANTOPEN", "cannot be read or written"),
         ("SQLITE_BUSY_SNAPSHOT", "locked"),

@@ -160,9 +160,6 @@ class WeightedRows(Rows):
             total = weighted(found, batch, weights, total)
         return Exact(total)
 
-    def __repr__(self) -> str:
-        return f"WeightedRows({self.n} persons)"
-
 
 class PersonRows(Rows):
     """Records of persons that are read in parts; n counts persons, and each weighs WEIGHT_STEPS, however many rows are theirs.

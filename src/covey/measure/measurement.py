@@ -22,24 +22,16 @@ NOTHING = "none"  # the law of what was planned and not measured: its query says
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """Noisy tables.
-
-    Args:
-        query: what was asked.
-        values: the tables one after the other, or all pairs as one symmetric matrix of blocks; none where too many to be kept.
-        sd: the noise's deviation, one number or one for each value; of centred tables, and of tables under K-norm noise, whose
-            sums have none, in every coordinate of their space.
-        law: of the noise, as the gate drew it.
-        per: values divided by it are shares of units.
-        purpose: the charge that paid for it, which may have paid for others.
-    """
+    """Noisy tables."""
 
     query: Query
-    values: Array
+    values: Array  # the tables one after the other, or all pairs as one symmetric matrix of blocks; none if too many
+    # The noise's deviation, one number or one for each value; of centred tables, and of tables under K-norm noise, whose sums
+    # have none, in every coordinate of their space.
     sd: float | Floats
-    law: str
-    per: float = 1
-    purpose: str = ""
+    law: str  # of the noise, as the gate drew it
+    per: float = 1  # values divided by it are shares of units
+    purpose: str = ""  # the charge that paid for it, which may have paid for others
 
     @property
     def kept(self) -> bool:

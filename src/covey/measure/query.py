@@ -190,24 +190,16 @@ class PersonTables:
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """Tables of some sets of columns, one after the other.
-
-    Args:
-        sets: which columns together.
-        factors: how each of these columns is looked at.
-        view: "cells" counts every cell; "centred" takes out what fewer of the columns say; "product" is the mean product of
-            flags less their references, which is the last cell of their centred table and tells all of it.
-        of: what of a unit is looked at; of a person with events one of the kinds of `core.tables.events`.
-        cut: whether units were shortened before, so that values are no longer about them.
-        total: whether every unit lies in one cell of each table, so that its cells sum to their number.
-    """
+    """Tables of some sets of columns, one after the other."""
 
     sets: Sequence[Columns]
-    factors: Mapping[int, Factor]
+    factors: Mapping[int, Factor]  # how each of these columns is looked at
+    # "cells" counts every cell; "centred" takes out what fewer of the columns say; "product" is the mean product of flags less
+    # their references, which is the last cell of their centred table and tells all of it.
     view: View = "cells"
-    of: str = "row"
-    cut: bool = False
-    total: bool = True
+    of: str = "row"  # what of a unit is looked at; of a person with events one of the kinds of `core.tables.events`
+    cut: bool = False  # whether units were shortened before, so that values are no longer about them
+    total: bool = True  # whether every unit lies in one cell of each table, so that its cells sum to their number
 
     @classmethod
     def products(cls, degree: int, middle: Floats, cut: bool = False) -> Query:

@@ -234,15 +234,11 @@ class Budget:
         """Standard deviation of the noise on an entry: Laplace by ℓ1 under pure ε, else Gaussian by ℓ2, squared."""
         return sqrt(2) * float(self.laplace_scale(l1)) if self.pure else sqrt(self.variance(l2_squared))
 
-    def choice_scale(self, moves: Fraction | int | None) -> Fraction:
-        """Scale of the geometric noise on scores, each of which one row moves by so much, for one choice among them: 2Δ/ε."""
-        return self._choice(moves, CHOICE)
+    def choice_scale(self, moves: Fraction | int | None, cost: Fraction = CHOICE) -> Fraction:
+        """Scale of the noise on scores, each of which one row moves by so much, for one choice among them: 2Δ/ε.
 
-    def gumbel_scale(self, moves: Fraction | int | None) -> Fraction:
-        """Scale of the Gumbel noise on scores, each of which one row moves by so much, for one choice among them: 2Δ/ε."""
-        return self._choice(moves, GUMBEL)
-
-    def _choice(self, moves: Fraction | int | None, cost: Fraction) -> Fraction:
+        Geometric noise, or with the cost GUMBEL Gumbel's.
+        """
         if moves is None:
             raise InternalError("a choice needs a declared sensitivity of its scores.")
         return 2 * moves / (self.per_row if self.pure else root_below(self.per_row / cost))

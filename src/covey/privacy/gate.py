@@ -38,7 +38,7 @@ from covey.core.paper.subspace import private_directions
 from covey.core.tables.learned import tail_quantile
 from covey.entropy import Streams
 from covey.errors import InternalError
-from covey.privacy.budget import Budget, Charge
+from covey.privacy.budget import GUMBEL, Budget, Charge
 from covey.privacy.exact import Exact as Exact
 
 MARGIN = 1e-9  # relative, for the floating point of the quantile
@@ -70,30 +70,22 @@ WHOLE = Fraction(1)  # share of a charge, or weight of a statistic, where nothin
 class Moves:
     """How far one replaced row can move a statistic: proved in docs/proofs, from public sizes alone.
 
-    `added` says the same of one row that is added or removed. Without it the statistic is not for that promise.
-
-    Args:
-        l1: Σ|change|, for Laplace noise.
-        l2_squared: Σ change², for Gaussian noise; of the parts times the square roots of their weights.
-        linf: max |change|, for the cube mechanism.
-        table: how much of any one of several tables moves from some entries to others while its sum stays, for K-norm noise; or
-            how much is added to each of them, the same to all.
-        trace: the nuclear norm of the change of a symmetric matrix, for matrix Laplace noise.
-        score: the most that any one of several scores moves, for a choice among candidates.
-        directions: the loss of PROJ on c·Σxxᵀ, in units of c (docs/proofs/projection.md).
-        added: the same where neighbours differ by one row more or less (docs/proofs/neighbours.md).
-        summed: whether the statistic is a sum over records. Then it is counted in the gate's steps, and the gate scales the
-            bounds; a statistic of another kind counts in steps of its own.
+    A statistic without `added` is not for the promise where neighbours differ by one row more or less.
     """
 
-    l1: Fraction | int | None = None
-    l2_squared: Fraction | int | None = None
-    linf: Fraction | int | None = None
+    l1: Fraction | int | None = None  # Σ|change|, for Laplace noise
+    l2_squared: Fraction | int | None = None  # Σ change², for Gaussian noise; of parts times the roots of their weights
+    linf: Fraction | int | None = None  # max |change|, for the cube mechanism
+    # How much of any one of several tables moves from some entries to others while its sum stays, for K-norm noise; or how much
+    # is added to each of them, the same to all.
     table: Fraction | int | None = None
-    trace: Fraction | int | None = None
-    directions: Fraction | int | None = None
-    score: Fraction | int | None = None
-    added: Moves | None = None
+    trace: Fraction | int | None = (
+        None  # the nuclear norm of the change of a symmetric matrix, for matrix Laplace noise
+    )
+    directions: Fraction | int | None = None  # the loss of PROJ on c·Σxxᵀ, in units of c (docs/proofs/projection.md)
+    score: Fraction | int | None = None  # the most that any one of several scores moves, for a choice among candidates
+    added: Moves | None = None  # the same for one row that is added or removed (docs/proofs/neighbours.md)
+    # Whether the statistic is a sum over records: then it is counted in the gate's steps, and the gate scales the bounds.
     summed: bool = True
 
     @classmethod
@@ -332,7 +324,7 @@ class Gate:
         The scale is 2·score/ε: a choice whose range is ε spends ε, or ⅕·ε² of ρ (docs/proofs/relations.md).
         """
         score = moves.under(self.budget).score
-        payment = self._pay(purpose, share, "gumbel", lambda b: b.gumbel_scale(score) * self.steps)
+        payment = self._pay(purpose, share, "gumbel", lambda b: b.choice_scale(score, GUMBEL) * self.steps)
         return self._pick(exact, payment, open_)
 
     def directions(self, purpose: str, exact: Exact[Floats], moves: Moves, t: int) -> Measured:

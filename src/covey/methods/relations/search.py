@@ -26,7 +26,7 @@ from covey.core.tables.counts import Counts, part
 from covey.core.tables.domain import PairTables
 from covey.engines.rows import Mapped, Rows
 from covey.methods.model import entries
-from covey.privacy.budget import RELATIONS, Budget
+from covey.privacy.budget import GUMBEL, RELATIONS, Budget
 from covey.privacy.exact import Exact
 from covey.privacy.gate import Gate, Measured, Moves
 
@@ -72,7 +72,9 @@ class Plan:
         for rounds in range(MOST_ROUNDS, LEAST_ROUNDS - 1, -1):
             weights = [GROWTH**i for i in range(rounds)]
             parts = tuple(CHOOSE * w / sum(weights) for w in weights)
-            noise = float(np.mean([float(budget.part(share).gumbel_scale(moved)) for share in parts])) * log(candidates)
+            noise = float(np.mean([float(budget.part(share).choice_scale(moved, GUMBEL)) for share in parts])) * log(
+                candidates
+            )
             if noise <= REACH * n:
                 sd = budget.part(CONFIRM / rounds).deviation(1, 1)
                 return cls(parts, CONFIRM / rounds, sd, 0.5 if noise > 0.08 * n else 0.25)

@@ -37,6 +37,7 @@ START_ANEW = (
 # Closing any descriptor of a file drops every POSIX lock the process has on it, so only one thread creates at a time.
 _CREATING = Lock()
 
+DISK = tuple(getattr(sqlite3, f"SQLITE_{code}") for code in ("PERM", "READONLY", "FULL", "CANTOPEN", "IOERR"))
 GENESIS = "0" * 64  # what the first event is chained to
 FIRST = "first"  # the composition of a dataset whose first charge decides it
 
@@ -396,17 +397,12 @@ class LedgerFile:
                     f"The ledger {self.path} is locked by another process, for more than {LOCK_TIMEOUT_S:g} seconds. "
                     "Nothing was charged; wait until that process ends and try again."
                 )
-            case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
-                return (
-                    f"The ledger {self.path} is read-only, so nothing can be charged. Make it and its folder writable."
-                )
             case sqlite3.SQLITE_NOTADB:
                 return self._damaged("it is not an SQLite file")
-            case sqlite3.SQLITE_FULL:
-                return f"The disk of the ledger {self.path} is full. No noise was drawn; make room and try again."
-            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_IOERR:
+            case code if code in DISK:
                 return (
-                    f"The ledger {self.path} cannot be read or written ({error}). Check the disk and the permissions."
+                    f"The ledger {self.path} cannot be read or written ({error}). No noise was drawn; check the disk, make "
+                    "room, make the file and its folder writable, and try again."
                 )
             case _:
                 return self._damaged(error)

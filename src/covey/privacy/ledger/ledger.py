@@ -114,10 +114,9 @@ class Ledger(LedgerFile):
     ) -> None:
         """Refuse now what `charge` would refuse: unknown dataset, no budget, another unit, unfit ledger. Writes nothing."""
         check_text(name, "name")
-        rows_per_person = _unit(rows_per_person)
-        costs, _ = check_costs(epsilon, delta), check_rho(rho, delta)
+        unit, costs = _unit(rows_per_person), check_costs(epsilon, delta)
         with self._writing() as books:
-            self._known(books, name).after(*costs, rows_per_person, rho, neighbours)
+            self._known(books, name).after(*costs, unit, rho, neighbours)
 
     def charge(  # all that a charge is about, in the order in which a release says it
         self,
