@@ -31,10 +31,12 @@ from covey.errors import ParameterError
 
 LIMB = 16  # bits: a product of two limbs has 32, and float64 sums 2^20 of them exactly
 PER_WORD = WORD // LIMB
-BATCH = 1 << 23  # limbs that are held at a time
 LARGEST = 1 << 20  # dimension: sums of so many products of two limbs stay below 2^53
 
+HALF = Fraction(1, 2)  # what is added before rounding down
+
 Wide = NDArray[Any]  # of Python's unbounded integers
+Interval = tuple[Fraction, Fraction]
 
 
 def degrees(q: int) -> Integers:
@@ -86,32 +88,24 @@ class Factor:
         del i
         return np.array([sqrt(terms) * self.cut + self.slip])
 
-    def products(self, i: Integers, j: Integers, words: int) -> Wide:
-        """Σ_k x_ik·x_jk of pairs of rows i ≤ j, exactly, where x is L cut at 2^-(unit + 64·words), in that unit squared."""
-        out = np.zeros(len(i), dtype=object)
-        columns = np.unique(j)
-        size = max(1, BATCH // (PER_WORD * (words + 1) * len(self.value)))
-        for begin in range(0, len(columns), size):
-            group = columns[begin : begin + size]
-            right = _stack([self.limbs(int(row), words) for row in group])
-            inside = np.flatnonzero((j >= group[0]) & (j <= group[-1]))
-            for row in np.unique(i[inside]):
-                mine = inside[i[inside] == row]
-                chosen = right[np.searchsorted(group, j[mine]), :, : row + 1]
-                left = self.limbs(int(row), words)
-                sums = chosen.reshape(-1, row + 1) @ left.T
-                out[mine] = _carried(sums.reshape(len(mine), -1, len(left)))
-        return out
+    def entry(self, i: int, j: int, words: int) -> Interval | None:
+        """Bounds of the product of rows i ≤ j, from digits down to 2^-(unit + 64·words); None if they bound nothing yet."""
+        low, high = self.product(i, j, words)
+        unit = 4 ** (self.unit + WORD * words)
+        return Fraction(low, unit), Fraction(high, unit)
 
-    def reach(self, i: Integers, j: Integers) -> Wide:
-        """E with Σ_k |x_ik·x_jk − L_ik·L_jk| ≤ E·2^(64·words) for the cut entries x of `products`, in its units.
+    def product(self, i: int, j: int, words: int) -> tuple[int, int]:
+        """Bounds of Σ_k L_ik·L_jk, i ≤ j, in units of 4^-(unit + 64·words).
 
-        Each term misses by less than |x_ik| + |x_jk| + 1, and |x| is at most |value|, its error and one unit.
+        The sum is exact for the entries x that are cut there. Each term misses by less than |x_ik| + |x_jk| + 1,
+        and |x| is at most |value|, its error and one unit.
         """
         terms = i + 1
-        error = max(self.cut, self.slip)
-        sums = (self.sums[i] + self.sums[j] + 2 * terms * error) * (2.0**self.unit * (1 + 2.0**-20))
-        return np.array([ceil(s) + 3 * int(m) for s, m in zip(sums, terms, strict=True)], dtype=object)
+        sums = self.limbs(i, words) @ self.limbs(j, words)[:, :terms].T  # whole numbers below 2^53
+        total = sum(int(s) << (LIMB * (a + b)) for (a, b), s in np.ndenumerate(sums))
+        size = (self.sums[i] + self.sums[j] + 2 * terms * max(self.cut, self.slip)) * 2.0**self.unit * (1 + 2.0**-20)
+        reach = (ceil(size) + 3 * terms) << (WORD * words)
+        return total - reach, total + reach
 
     def limbs(self, row: int, words: int) -> Floats:
         """The row cut at 2^-(unit + 64·words) as signed limbs of 16 bits, lowest first: limbs × entries."""
@@ -152,26 +146,6 @@ class Factor:
         if column < row:
             return whole(float(self.value[row, column]), (rest, size), self.unit, extra)
         return self.chi.cut(row, (rest, size), extra)
-
-
-def _stack(rows: list[Floats]) -> Floats:
-    """Rows of limbs of different lengths, filled with zeros."""
-    shape = max(len(row) for row in rows), max(row.shape[1] for row in rows)
-    out = np.zeros((len(rows), *shape))
-    for place, row in zip(out, rows, strict=True):
-        place[: len(row), : row.shape[1]] = row
-    return out
-
-
-def _carried(sums: Array) -> Wide:
-    """Σ_ab sums[:, a, b]·2^(16(a + b)) in unbounded integers; each sum is a whole number below 2^53."""
-    _, left, right = sums.shape
-    out: Wide = np.zeros(len(sums), dtype=object)
-    exact = sums.astype(np.int64)
-    for power in range(left + right - 2, -1, -1):
-        here = [exact[:, a, power - a] for a in range(max(0, power - right + 1), min(left, power + 1))]
-        out = out * (1 << LIMB) + np.sum(here, axis=0).astype(object)
-    return out
 
 
 ROUNDING = 2.0**-53  # relative error of one operation in float64
@@ -286,29 +260,24 @@ class MatrixNoise:
 
     def _decided(self, i: Integers, j: Integers) -> Wide:
         """The entries at (i, j), decided in unbounded integers."""
-        i, j = np.minimum(i, j), np.maximum(i, j)
-        out: Wide = np.zeros(len(i), dtype=object)
-        half = self.scale / 2
-        times = half.numerator * self._numerators[i] * self._numerators[j]
-        reach = self._factors[0].reach(i, j) + self._factors[1].reach(i, j)
-        unit = half.denominator * self._denominator**2 << (2 * self._factors[0].unit)
-        left = np.arange(len(i))
-        words = int(np.all(2 * times * reach >= unit))  # intervals of length 1 and more settle nothing
-        while len(left):
-            plus, minus = (factor.products(i[left], j[left], words) for factor in self._factors)
-            fine = unit << (2 * WORD * words)
-            total, error = plus - minus, reach[left] * (1 << (WORD * words))
-            low, high = ((2 * times[left] * (total + e) + fine) // (2 * fine) for e in (-error, error))
-            done = np.asarray((low == high) | (low >= SATURATION) | (high <= -SATURATION), dtype=bool)
-            out[left[done]] = np.clip(low[done], -SATURATION, SATURATION)
-            left, words = left[~done], words + 1
-        return out
+        places = zip(np.minimum(i, j).tolist(), np.maximum(i, j).tolist(), strict=True)
+        return np.array([self._one(a, b) for a, b in places], dtype=object)
+
+    def _one(self, i: int, j: int) -> int:
+        """One entry, with as many digits as it takes."""
+        times = self.scale / 2 * Fraction(self._numerators[i] * self._numerators[j], self._denominator**2)
+        words = 0
+        while True:
+            plus, minus = (factor.entry(i, j, words) for factor in self._factors)
+            if plus is not None and minus is not None:
+                low = int((times * (plus[0] - minus[1]) + HALF) // 1)
+                high = int((times * (plus[1] - minus[0]) + HALF) // 1)
+                if low == high or low >= SATURATION or high <= -SATURATION:
+                    return max(-SATURATION, min(SATURATION, low))
+            words += 1
 
 
-HALF = Fraction(1, 2)  # what is added before rounding down
 SMALL = 1 / 8  # relative errors up to here add up to at most 1.07 times their sum; larger ones bound nothing
-
-Interval = tuple[Fraction, Fraction]
 
 
 def common_degrees(p: int) -> int:
@@ -325,7 +294,7 @@ def pair_deviation(p: int) -> float:
 class SignFactor(Factor):
     """V = L with its first p rows brought to the length τ/√p, τ one chi variable with p² + 2 degrees of freedom.
 
-    `value`, `limbs` and `products` speak of L, as in any factor; `rows` and `error` speak of V.
+    `value`, `limbs` and `product` speak of L, as in any factor; `rows`, `error` and `entry` speak of V.
     """
 
     def __init__(self, q: int, generator: np.random.Generator, digits: Digits) -> None:
@@ -359,10 +328,10 @@ class SignFactor(Factor):
         v_i·v_j = P·(τ²/p)^{k/2}/√(Π N) with P = L_i·L_j and N = ‖L‖² of the k rows that are brought to the common length.
         """
         unit = 1 << (self.unit + WORD * words)
-        low, high = self._sum(i, j, words)
+        low, high = self.product(i, j, words)
         scaled = [row for row in (i, j) if row < self.p]
         k = len(scaled)
-        norms = [self._sum(row, row, words) for row in scaled]
+        norms = [self.product(row, row, words) for row in scaled]
         if any(below <= 0 for below, _ in norms):
             return None
         t_low, t_high = self._length(words)
@@ -383,13 +352,6 @@ class SignFactor(Factor):
             ends.append(-size if P < 0 else size)
         return ends[0], ends[1]
 
-    def _sum(self, i: int, j: int, words: int) -> tuple[int, int]:
-        """Bounds of L_i·L_j in units squared."""
-        rows = np.array([i]), np.array([j])
-        total = int(self.products(*rows, words)[0])
-        reach = int(self.reach(*rows)[0]) << (WORD * words)
-        return total - reach, total + reach
-
     def _length(self, words: int) -> tuple[int, int]:
         """Bounds of τ in units; reads the digits that are missing."""
         extra, offset = WORD * words, float(self.common.offset[0])
@@ -408,8 +370,6 @@ class SignNoise(MatrixNoise):
     X₁ and X₂ are independent draws VVᵀ of the cone of equal diagonals (`SignFactor`).
     """
 
-    _factors: tuple[SignFactor, SignFactor]
-
     def __init__(
         self, scale: Fraction, weights: Sequence[Fraction], generator: np.random.Generator, digits: Digits = STANDARD
     ) -> None:
@@ -422,21 +382,3 @@ class SignNoise(MatrixNoise):
         p = self.dimension - 1
         beside = p in (*range(self.dimension)[rows], *range(self.dimension)[columns])
         return float(self.scale) * (sqrt(common_degrees(p) / (2 * p)) if beside else pair_deviation(p))
-
-    def _decided(self, i: Integers, j: Integers) -> Wide:
-        """The entries at (i, j), decided in unbounded integers."""
-        places = zip(np.minimum(i, j).tolist(), np.maximum(i, j).tolist(), strict=True)
-        return np.array([self._one(a, b) for a, b in places], dtype=object)
-
-    def _one(self, i: int, j: int) -> int:
-        """One entry, with as many digits as it takes."""
-        times = self.scale / 2 * Fraction(self._numerators[i] * self._numerators[j], self._denominator**2)
-        words = 0
-        while True:
-            plus, minus = (factor.entry(i, j, words) for factor in self._factors)
-            if plus is not None and minus is not None:
-                low = int((times * (plus[0] - minus[1]) + HALF) // 1)
-                high = int((times * (plus[1] - minus[0]) + HALF) // 1)
-                if low == high or low >= SATURATION or high <= -SATURATION:
-                    return max(-SATURATION, min(SATURATION, low))
-            words += 1
