@@ -14,7 +14,7 @@ from covey.answers.tables import write_tables
 from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import Counts
 from covey.errors import CannotAnswerError
-from covey.measure.query import Factor, Mixture, Query, mean_variation, to_bins
+from covey.measure.query import Factor, Query, mean_variation, mixed_table, to_bins
 from covey.release.bundle import write_bundle
 from covey.table.schema import Field, Schema
 
@@ -35,16 +35,16 @@ def test_tables_of_records_and_of_centres_are_counted_alike(degree):
     query = Query(list(combinations(range(4), degree)), FACTORS)
     counts = query.kernel()(X).integers()[0]
     points = np.hstack([np.eye(c)[X[:, a]] for a, c in enumerate(SIZES)])  # centres that are the rows
-    law = Mixture(WeightedPoints(np.full(50, 1 / 50), points), [np.arange(c) for c in SIZES])
-    assert 50 * law.table(query) == pytest.approx(counts)
+    law = mixed_table(query, WeightedPoints(np.full(50, 1 / 50), points), [np.arange(c) for c in SIZES])
+    assert 50 * law == pytest.approx(counts)
     bins = np.stack([FACTORS[a].at(X[:, a]) for a in range(4)], axis=1)
     own = query.sets[-1]
     table = counts[query.starts[-2] :].reshape(query.shape(own))
     for cell in np.ndindex(*table.shape):
         assert table[cell] == (bins[:, own] == cell).all(axis=1).sum()
-    assert mean_variation(counts, law.table(query), query.starts, 50) == pytest.approx(0, abs=1e-12)
+    assert mean_variation(counts, law, query.starts, 50) == pytest.approx(0, abs=1e-12)
     other = np.vstack([1 - X[:1] % 2, X[1:]])
-    moved = mean_variation(query.kernel()(other).integers()[0], law.table(query), query.starts, 50)
+    moved = mean_variation(query.kernel()(other).integers()[0], law, query.starts, 50)
     assert 0 < moved <= 1 / 50 + 1e-12
 
 

@@ -247,28 +247,23 @@ class Query:
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Mixture:
-    """Centres of independent columns: closed forms for queries of rows. `codes` has a code of each category of a column."""
+def mixed_table(query: Query, cloud: WeightedPoints, codes: Sequence[Integers]) -> Floats:
+    """Shares of every cell of a query of rows, table after table, where columns are independent in each centre.
 
-    cloud: WeightedPoints
-    codes: Sequence[Integers]
-
-    def table(self, query: Query) -> Floats:
-        """Shares of every cell, table after table."""
-        ends = np.cumsum([len(codes) for codes in self.codes])
-        shares = {}
-        for a, factor in query.factors.items():
-            shares[a] = np.zeros((len(self.cloud), factor.size))
-            own = self.cloud.points[:, ends[a] - len(self.codes[a]) : ends[a]]
-            np.add.at(shares[a].T, factor.at(self.codes[a]), own.T)
-        out = []
-        for before, group in groupby(query.sets, key=lambda own: own[:-1]):
-            product = self.cloud.weights[:, None]
-            for a in before:
-                product = (product[:, :, None] * shares[a][:, None, :]).reshape(len(product), -1)
-            out += [(product.T @ shares[own[-1]]).ravel() for own in group]
-        return np.concatenate(out)
+    `codes` has a code of each category of a column.
+    """
+    ends = np.cumsum([len(own) for own in codes])
+    shares = {}
+    for a, factor in query.factors.items():
+        shares[a] = np.zeros((len(cloud), factor.size))
+        np.add.at(shares[a].T, factor.at(codes[a]), cloud.points[:, ends[a] - len(codes[a]) : ends[a]].T)
+    out = []
+    for before, group in groupby(query.sets, key=lambda own: own[:-1]):
+        product = cloud.weights[:, None]
+        for a in before:
+            product = (product[:, :, None] * shares[a][:, None, :]).reshape(len(product), -1)
+        out += [(product.T @ shares[own[-1]]).ravel() for own in group]
+    return np.concatenate(out)
 
 
 def mean_variation(counts: Integers, shares: Floats, starts: Integers, total: int) -> float:

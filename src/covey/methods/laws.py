@@ -35,7 +35,7 @@ from covey.core.tables.reals import RealGrid, distances_between, moment_sums, re
 from covey.core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey.entropy import Streams
 from covey.errors import CannotAnswerError
-from covey.measure.query import Mixture, Query
+from covey.measure.query import Query, mixed_table
 from covey.methods.model import Comparison, Setting, Statistic, together
 from covey.methods.regain.measure_tables import OneWayCounts, Tables, farthest_numbers
 from covey.privacy.certificate import Distances
@@ -93,7 +93,7 @@ class BitLaw(RowLaw):
             return super().table(query)
         y = self.cloud.points
         both = WeightedPoints(self.cloud.weights, np.stack([1 - y, y], axis=2).reshape(len(y), -1))
-        return Mixture(both, [np.arange(2)] * y.shape[1]).table(query)
+        return mixed_table(query, both, [np.arange(2)] * y.shape[1])
 
     def compared(self, told: Setting) -> Comparison:
         """Degrees that public numbers say are affordable."""
@@ -165,7 +165,7 @@ class CodeLaw(RowLaw):
     def table(self, query: Query) -> Floats:
         """Shares of cells of columns that are independent in each centre; a number of a cell counts where the cell begins."""
         closed = type(query) is Query and query.of == "row"
-        return Mixture(self.cloud, self._starts).table(query) if closed else super().table(query)
+        return mixed_table(query, self.cloud, self._starts) if closed else super().table(query)
 
     def compared(self, told: Setting) -> Comparison:
         """Tables of cells, and distribution functions of numbers."""

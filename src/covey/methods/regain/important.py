@@ -24,7 +24,7 @@ from covey.core.paper.blocks import WeightedPoints
 from covey.core.tables.counts import part
 from covey.core.tables.domain import Domain, centred_counts
 from covey.measure.measurement import Measurement
-from covey.measure.query import Factor, Mixture, Query
+from covey.measure.query import Factor, Query, mixed_table
 from covey.methods.model import Ask, Asking, Part, Setting, Statistic, entries
 from covey.methods.regain.measure_tables import Tables
 from covey.privacy.budget import Budget
@@ -219,7 +219,7 @@ class Binned:
     def table(self, query: Query) -> Floats:
         """What the centres say."""
         codes = [factor.edges[np.unique(factor.bins, return_index=True)[1]] for factor in self.factors]
-        return Mixture(self.cloud, codes).table(query)
+        return mixed_table(query, self.cloud, codes)
 
 
 def find_triples(
