@@ -16,7 +16,7 @@ import covey.methods.regain.measure_tables as tables_measured
 import covey.privacy.gate
 from audits import events, persons
 from audits.odometer import Ride
-from audits.planting import Fault, replaced
+from audits.planting import Fault, replaced, told
 from covey.core.paper.bodies import Box
 from covey.engines.rows import Counted
 from covey.methods.regain.measure_tables import ONE_ROW
@@ -55,6 +55,14 @@ def code_ride(name, sizes, n, *arguments, **options):
     X[0] = 0
     extremes = [last, np.r_[last[:1], X[0, 1:]]]
     return array_ride(name, X, last - X[n // 3 :], extremes, *arguments, domain=sizes, **options)
+
+
+def look_ride(name, sizes, n, *arguments):
+    """Rows that are all alike: one with other categories everywhere moves every pair of columns as far as can be."""
+    X, last = np.zeros((n, len(sizes)), dtype=np.int64), np.array(sizes) - 1
+    stranger = np.random.default_rng(5).integers(0, last + 1, (2 * n // 3, len(sizes)))
+    ride = array_ride(name, X, stranger, [last, np.r_[last[:1], X[0, 1:]]], *arguments, domain=sizes)
+    return exercising("charge look", exercising("charge columns and pairs", ride))
 
 
 def table_ride(name, schema, make_rows, *arguments, **options):
@@ -153,6 +161,8 @@ def rides():
         bit_ride("ball, cut", sparse, 1.0, 1e-6),
         bit_ride("declared limits", bits(800, 24, 0.2), 1.0, 1e-5, at_most=[(list(range(20)), 3)]),
         exercising("law knorm", code_ride("categories", [2, 3, 2, 4], 900, 3.0)),
+        look_ride("categories, look", [2, 3, 2, 4, 2, 2, 3], 500, 1.0),
+        look_ride("categories, look, (ε, δ)", [2, 3, 2, 4, 2, 2, 3], 700, 0.6, 1e-5),
         code_ride("categories, (ε, δ)", [30, 1, 2, 12], 2000, 1.0, 1e-6, ordinal=[0]),
         table_ride("numbers", MIXED, mixed, 3.0),
         table_ride("numbers, (ε, δ)", MIXED, mixed, 2.0, 1e-6),
@@ -234,6 +244,16 @@ def half_of_half():
     return replaced((Moves, "under", halved))
 
 
+def look_at_one_cell():
+    """An added row is taken to move the look by one cell of each table, as it moves the tables: its margins are forgotten."""
+
+    def one(moves):
+        bound = moves.added.l1 / Fraction(4)
+        return replace(moves, added=replace(moves.added, l1=bound, l2_squared=bound**2))
+
+    return told("look", one)
+
+
 def sums_kept():
     """K-norm noise that leaves the sums of tables as they are."""
     return replaced((covey.privacy.gate, "knorm_noise", lambda real: lambda sizes, s, g, _: real(sizes, s, g)))
@@ -253,6 +273,7 @@ def faults():
         Fault("the centre of flags forgotten", f"odometer: {NAME}means, (ε, δ)", centre_forgotten()),
         Fault("pair tables centred by a constant", f"odometer: {NAME}categories, (ε, δ)", centre_of_pairs_noisy()),
         Fault("K-norm noise that keeps sums", "one-way tables, loose K-norm noise", sums_kept()),
+        Fault("a look that moves by one cell", f"odometer: {NAME}categories, look", look_at_one_cell()),
         Fault("the norm of replaced rows", f"odometer: {NAME}categories", tables_taken_for_halves()),
         Fault("half of an added row's move", f"odometer: {NAME}by person, numbers", half_of_half()),
     ]

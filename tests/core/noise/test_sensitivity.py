@@ -74,23 +74,41 @@ def test_ball_sensitivity_holds_and_is_nearly_attained(w):
 
 
 @pytest.mark.parametrize("sizes", [(2, 2), (2, 3, 2), (4, 2)])
-def test_one_row_moves_the_distance_from_independence_by_three_nths_at_most(sizes):
-    """All tables of four rows and all neighbours: the bound holds, and one of 1/n a table would not."""
-    n, q, worst = 4, len(sizes), 0
+def test_one_row_moves_the_distance_from_independence_as_far_as_is_proved_at_most(sizes):
+    """All tables of up to four rows and all neighbours of both kinds: the bounds hold, and smaller ones would not.
+
+    Margins that are forgotten give 2 for a replaced row and 1 for an added one.
+    """
+    most, q, replaced, added = 4, len(sizes), 0, 0
     rows, domain = list(product(*map(range, sizes))), Domain(sizes, (False,) * len(sizes))
 
     def distance(table):
-        return int(dependence(pair_matrix(np.array(table), sizes), domain, n)[0])
+        codes = np.array(table, dtype=np.int64).reshape(len(table), q)
+        return int(dependence(pair_matrix(codes, sizes), domain)[0])
 
-    tables = {table: distance(table) for table in combinations_with_replacement(rows, n)}
+    tables = {table: distance(table) for n in range(most + 1) for table in combinations_with_replacement(rows, n)}
     for table, own in tables.items():
-        others = (tuple(sorted((*table[:i], *table[i + 1 :], row))) for i in range(n) for row in rows)
-        worst = max(worst, *(abs(own - tables[other]) for other in others))
-    assert dependence_sensitivity(n, q) / 3 < worst <= dependence_sensitivity(n, q)
+        fewer = [(*table[:i], *table[i + 1 :]) for i in range(len(table))]
+        others = [tables[tuple(sorted((*rest, row)))] for rest in fewer for row in rows]
+        replaced = max([replaced, *(abs(own - other) for other in others)])
+        added = max([added, *(abs(own - tables[rest]) for rest in fewer)])
+    pairs = q * (q - 1) // 2
+    assert 2 * pairs < replaced <= dependence_sensitivity(q)
+    assert pairs < added <= dependence_sensitivity(q, added=True)
+
+
+def test_one_more_row_attains_nearly_all_of_its_bound_and_large_tables_do_not_overflow():
+    """A row with other categories in all columns than all others. With 2³² rows squares of n do not fit 64 bits."""
+    sizes = (2, 3, 2)
+    domain, one = Domain(sizes, (False,) * 3), pair_matrix(np.array([[1, 2, 1]]), sizes)
+    for n in (100, 2**32):
+        many = n * pair_matrix(np.array([[0, 0, 0]]), sizes)
+        assert dependence(many, domain) == [0]
+        assert dependence(many + one, domain) == [3 * 3]  # 4n/(n + 1), rounded down, for each of three tables
 
 
 def test_independent_columns_have_no_distance_and_equal_ones_the_largest():
     domain = Domain((2, 2), (False, False))
     square, same = np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), np.array([[0, 0], [1, 1]])
-    assert dependence(pair_matrix(square, (2, 2)), domain, 4) == [0]
-    assert dependence(pair_matrix(same, (2, 2)), domain, 2) / (2 * 2**2) == [0.5]
+    assert dependence(pair_matrix(square, (2, 2)), domain) == [0]
+    assert dependence(pair_matrix(same, (2, 2)), domain) / (2 * 2) == [0.5]

@@ -71,6 +71,6 @@ def simplex_radius_squared(sizes: Sequence[int]) -> Fraction:
     return sum((1 - Fraction(1, int(c)) for c in sizes), Fraction(0))
 
 
-def dependence_sensitivity(n: int, q: int) -> int:
-    """How far one replaced row moves `core.tables.domain.dependence` of q attributes: 3/n a table, in units of 1/(2n²)."""
-    return 6 * n * (q * (q - 1) // 2)
+def dependence_sensitivity(q: int, added: bool = False) -> int:
+    """How far one replaced row, or one added, moves `core.tables.domain.dependence` of q attributes: 6 a table, or 4."""
+    return (4 if added else 6) * (q * (q - 1) // 2)

@@ -350,15 +350,25 @@ def matrix_is_better(p: int) -> bool:
     return bool(2 * p * np.sqrt((p + 1) / 2) < np.sqrt(2) * 2 * flips(p))
 
 
-def measure_dependence(tables: Tables) -> Asking[float]:
-    """How far pair tables are from products of their own margins, with noise: a mean total variation; spends "look"."""
+def measure_dependence(tables: Tables) -> Asking[tuple[float, float]]:
+    """How far pair tables are from products of their own margins, a mean total variation, and its noise's deviation.
+
+    Spends "look".
+    """
     n, live = tables.n, sum(size > 1 for size in tables.domain.sizes)
     maps = [np.arange(size) for size in tables.domain.sizes]
     query = Query(Every(len(maps), 2), tables.factors(maps), "centred")
-    part = Part(query, tables.pairs(maps).map(dependence, tables.domain, n), 1)
-    moved = dependence_sensitivity(n, live)
-    (found,) = yield [Ask("look", [part], Moves(l1=moved, l2_squared=moved**2, summed=False))]
-    return float(found.values[0]) / (n * n * live * (live - 1))
+    part = Part(query, tables.pairs(maps).map(dependence, tables.domain), 1)
+    (found,) = yield [Ask("look", [part], look_moves(live))]
+    whole = n * live * (live - 1)
+    return float(found.values[0]) / whole, float(found.sd) / whole
+
+
+def look_moves(live: int) -> Moves:
+    """How far one row moves the look at the pairs of so many attributes (docs/proofs/sensitivity.md, neighbours.md)."""
+    moved, added = dependence_sensitivity(live), dependence_sensitivity(live, added=True)
+    other = Moves(l1=added, l2_squared=added**2, summed=False)
+    return Moves(l1=moved, l2_squared=moved**2, summed=False, added=other)
 
 
 def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, told: Setting) -> Asking[Measurement]:

@@ -18,7 +18,7 @@ from covey.core.numbers.grid import BRANCHING, Attribute, Category, NumberGrid, 
 from covey.core.tables.domain import Domain
 from covey.methods.model import CERTIFICATE_SHARE
 from covey.methods.regain.important import AGAIN, NOTHING, ONE_WAY, Important, triple_shares
-from covey.methods.regain.measure_tables import pair_moves
+from covey.methods.regain.measure_tables import look_moves, pair_moves
 from covey.privacy.budget import Budget, exact
 from covey.privacy.gate import Moves
 
@@ -37,8 +37,9 @@ LOOSE = 1.2
 LOOK, PER_EDGE = Fraction(1, 10), 1.2
 MOST_ONE_WAY = 0.4  # of the budget, for one-way tables under K-norm noise where pairs are measured too
 CERTAIN, HOPELESS = 0.02, 0.4  # distances from independent columns that nearly all tables have, and that none has
-# n√(2ρ) beyond which, under (ε, δ), a look costs more than it saves: on telco at 177 a fifth of the error.
-CLEAN = 150
+# n√(2ρ) beyond which, under (ε, δ), a look costs more than it saves: on telco at 177, and at 129 where rows are added or removed
+# (these count as more rows, as their noise is less), a fifth of the error.
+CLEAN = 120
 LOOKED = 0.1  # deviation of the look's noise beyond which it would decide by chance
 TOGETHER = "columns and pairs"  # the charge for one-way tables and pairs, which the look divides
 Way = Literal["pairs", "look", "margins"]
@@ -188,14 +189,12 @@ class TablePlan:
         plain = self.looks and self.totals and not grids(self.attributes) and not any(a.groups for a in self.categories)
         if not plain or len(sizes) < 2 or self.important or budget.persons:
             return "pairs"
-        if not budget.pure and n * sqrt(2 * float(budget.per_row)) >= CLEAN:
+        if not budget.pure and n * sqrt(2 * float(budget.for_replaced.per_row)) >= CLEAN:
             return "pairs"
-        needed, pairs = self.needed(n, budget.part(1 - LOOK)), len(sizes) * (len(sizes) - 1)
+        needed, live = self.needed(n, budget.part(1 - LOOK)), len(sizes)
         if needed <= CERTAIN:
             return "pairs"
-        if budget.size_is_secret:  # how far an added row moves a look is not bounded by a noisy n
-            return "margins" if needed > HOPELESS else "pairs"
-        blind = budget.part(LOOK).deviation(3, 9) / n > LOOKED or n * n * pairs >= 1 << 60
+        blind = look_moves(live).deviation(budget.part(LOOK)) / (n * live * (live - 1)) > LOOKED
         return "margins" if blind or needed > HOPELESS else "look"
 
     @property

@@ -153,8 +153,9 @@ class RegainTables:
             whole = self._whole(told)
             if whole is None or not told.has("look"):
                 return (yield from self._fitted(told, whole))
-            seen = yield from measure_dependence(whole)
-            apart = seen > self.plan.needed(told.n, told.allowance(TOGETHER))
+            seen, sd = yield from measure_dependence(whole)
+            # Pairs are measured if they stand out of the look's noise: most tables are less tied than those that pay for pairs.
+            apart = seen - sd > self.plan.needed(told.n, told.allowance(TOGETHER))
             first = self.plan.one_way_part(told.n, told.allowance(TOGETHER)) if apart else WHOLE
             parts = {"histograms": first, "pairs": 1 - first}
             paid = {name: part * told.planned[TOGETHER] for name, part in parts.items()}
