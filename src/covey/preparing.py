@@ -365,7 +365,7 @@ def plan(  # what is described, how many there are, and what is promised
         measuring = None if share is None else budget.part(share)
         triples = expected_triples(own.important, len(own.attributes), n, measuring)
     flags = all(size == 2 for size in sizes)  # these have a plan of their own
-    law = budget if learns or unit != 1 or (own and own.important) else least_noise(attributes, budget)
+    law = budget if learns or unit != 1 or (own and own.important) else least_noise(attributes, budget, n)
     noise = "" if own is None or flags else own.noise_words(n, law)
     if law.pure and delta:
         noise = (

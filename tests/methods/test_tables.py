@@ -293,3 +293,44 @@ def test_which_law_has_less_noise_is_a_function_of_public_sizes():
         assert least_noise(numbers, budget) == budget
         assert least_noise([Category(1), Category(5)], budget) == budget
     assert least_noise(few, make_budget(1, 1e-2)) == make_budget(1, 1e-2)  # much δ buys less noise than none
+
+
+def test_with_few_rows_columns_decide_which_law_is_taken():
+    """Sixteen columns: pairs have less Gaussian noise, columns less pure noise. A secret number of rows decides nothing."""
+    kinds, budget = [Category(3)] * 16, make_budget(1, 1e-9)
+    assert least_noise(kinds, budget) == least_noise(kinds, budget, 5000) == budget
+    assert least_noise(kinds, budget, 300) == make_budget(1, 0)
+    assert least_noise([Category(40)] * 16, budget, 300) == budget  # columns have more pure noise
+    secret = make_budget(1, 1e-9, neighbours="add-or-remove-one")
+    assert least_noise(kinds, secret, 300) == least_noise(kinds, secret)
+
+
+def test_what_a_ledger_is_told_is_what_a_table_of_this_size_spends():
+    """A schema alone says Gaussian noise; with few rows the release is pure, and `rho` says so before the charge."""
+    fields = tuple(Field(f"c{j}", "string", enum=("a", "b", "c")) for j in range(16))
+    codes = np.random.default_rng(0).integers(0, 3, (300, 16))
+    made = covey.PrivateSynthesizer(1, 1e-9, schema=Schema(fields), seed=0)
+    assert made.rho is not None
+    made.check(300)
+    assert made.rho is None
+    made.fit({f"c{j}": np.array(["a", "b", "c"])[codes[:, j]].tolist() for j in range(16)})
+    assert made.rho is None
+    assert made.privacy.budget.pure
+    made.check(5000)
+    assert made.rho is not None
+
+
+def test_a_look_where_the_number_of_rows_is_secret_leaves_independent_columns_alone():
+    """Columns that say the same have their pairs measured; independent ones get the whole charge for one-way tables.
+
+    Without a look pairs would be measured of both."""
+    g, sizes = np.random.default_rng(0), [3] * 8
+    tied, apart = np.repeat(g.integers(0, 3, (900, 1)), 8, axis=1), g.integers(0, 3, (900, 8))
+
+    def pairs(X):
+        made = covey.PrivateSynthesizer(1.0, domain=sizes, neighbours="add-or-remove-one", seed=0).fit(X)
+        assert {"look", "columns and pairs"} <= {charge.purpose for charge in made.privacy.charges}
+        return [m for m in made.measurements.found if m.query.degree == 2 and m.kept]
+
+    assert pairs(tied)
+    assert not pairs(apart)

@@ -177,6 +177,7 @@ class PrivateSynthesizer(Synthesizer):
             neighbours=neighbours,
         )
         self._promised = self._budget  # what was asked for; of it the budget may leave δ unspent
+        self._kinds: tuple[Attribute, ...] = ()  # of columns of which pairs are all that is asked
         self.epsilon: Fraction = self._budget.epsilon
         self.delta: Fraction = self._budget.delta
         if method not in ("regain", "paper"):
@@ -217,12 +218,12 @@ class PrivateSynthesizer(Synthesizer):
         self.privacy: PrivacyStatement | None = None
         self._fitted: Fitted | None = None
 
-    def _choose_law(self, attributes: Sequence[Attribute], plain: bool) -> None:
-        """Spend nothing of δ where pure laws have less noise on these columns; `plain` says that pairs are all that is asked."""
-        plain = plain and not (self._by_person or self._learning or self._limits or self._triples or self._prior)
+    def _choose_law(self, n: int | None = None) -> None:
+        """Spend nothing of δ where pure laws have less noise on the columns, as far as these, and later n, are known."""
+        plain = not (self._by_person or self._learning or self._limits or self._triples or self._prior)
         plain = plain and self.body is None and self._promised.rows_per_person == 1 and self.noise == "covey"
         free = plain and self.composition != "gaussian"
-        self._budget = least_noise(attributes, self._promised) if free else self._promised
+        self._budget = least_noise(self._kinds, self._promised, n) if free else self._promised
 
     def _persons_method(self, described: Description) -> RegainPersons:
         """The method for persons with events, with the persons of an earlier bundle where one is given."""
@@ -256,7 +257,9 @@ class PrivateSynthesizer(Synthesizer):
         self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
         self._limits = check_limits(codec.limits if flags else ())
         plain = not (schema.finds_relations or schema.found or codec.important or codec.target or schema.triples_wanted)
-        self._choose_law([Category(2)] * len(codec.names) if flags else codec.kinds, plain)
+        kinds = (Category(2),) * len(codec.names) if flags else codec.kinds
+        self._kinds = kinds if plain else ()
+        self._choose_law()
         if self._learning is None and not schema.found:
             refuse_too_large(codec.kinds, 1, self._budget)  # whatever its rows, before any data is opened
         method = RegainTables.of(codec, self._share, self._budget.pure)
@@ -320,11 +323,12 @@ class PrivateSynthesizer(Synthesizer):
         if self._first_reader is None:
             rows, self._form = self._read_array(X)
             own = self.domain
-            flags = [Category(2)] * rows.p
-            self._choose_law(flags if own is None else list(map(Category, own.sizes, own.ordered)), plain=True)
+            flags = (Category(2),) * rows.p
+            self._kinds = flags if own is None else tuple(map(Category, own.sizes, own.ordered))
         else:
             X = self._first_reader.prepared(X)
             rows = X.rows
+        self._choose_law(rows.n)
         streams, budget = self._next_streams(), self._budget
         if budget.size_is_secret:
             gates.append(Gate(budget.part(SIZE_SHARE), {SIZE: WHOLE}, streams, self.noise))
@@ -449,7 +453,11 @@ class PrivateSynthesizer(Synthesizer):
         return self._budget.gaussian_rho
 
     def check(self, n: int) -> None:
-        """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges."""
+        """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges.
+
+        From then on `rho` is what a table of this size will spend.
+        """
+        self._choose_law(n)
         if not self._budget.size_is_secret:
             check_delta(self.delta, n)
         numbers = self._codec is not None and not self._codec.flags and self._codec.fine

@@ -40,8 +40,11 @@ from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 
 # Pure laws are taken where their expected noise on pairs is at most so many times the Gaussian one's, for flags by the kind of
 # neighbours: their noise on means is far smaller, and it is known exactly. Chosen on nltcs, msnbc and plants (small.md).
-PURE_FLAGS = {REPLACE: 1.15, ADD_REMOVE: 0.85}
+PURE_FLAGS = {REPLACE: 1.26, ADD_REMOVE: 0.92}
 SOME = 1000  # rows: how noises compare does not depend on their number
+# How far from independent columns must be for pairs with Gaussian noise to pay, beyond which columns matter more than pairs:
+# chosen on telco, where Gaussian noise is better at 0.07 (1,000 rows) and pure noise at 0.14 (500).
+FEW_ROWS = 0.075
 # Denoising leaves about this part of the noise on a pair share: the public tables of docs/benchmarks lie between 0.1 and 1.4.
 LEFT_AFTER_DENOISING = 0.6
 COARSE = 12  # categories of a column that matter here: beyond them most rows stand in few of them
@@ -158,8 +161,11 @@ def solve_epsilon(misplaced: Callable[[float], float], target: Fraction | None, 
     return Fraction(int(np.ceil(high * 10.0**digits))) / Fraction(10) ** digits
 
 
-def least_noise(attributes: Sequence[Attribute], budget: Budget) -> Budget:
-    """The budget of a promise with δ, or that of pure ε where its laws have less noise: a function of public numbers."""
+def least_noise(attributes: Sequence[Attribute], budget: Budget, n: int | None = None) -> Budget:
+    """The budget of a promise with δ, or that of pure ε where its laws have less noise: a function of public numbers.
+
+    The number of rows is one of them where rows are replaced: with few of them columns are all that can be measured well.
+    """
     pure, kinds = budget.without_delta, tuple(attributes)
     if budget.pure or any(isinstance(a, NumberGrid) or a.groups for a in kinds) or sum(a.size > 1 for a in kinds) < 2:
         return budget
@@ -169,7 +175,8 @@ def least_noise(attributes: Sequence[Attribute], budget: Budget) -> Budget:
     plan = TablePlan(kinds)
     pairs = [plan.needed(SOME, own) for own in (pure, budget)]
     columns = [float(plan.deviations(own) @ plan.declared.counts) for own in (pure, budget)]
-    return pure if pairs[0] <= pairs[1] and columns[0] <= columns[1] else budget
+    few = n is not None and not budget.size_is_secret and plan.needed(n, budget) > FEW_ROWS
+    return pure if (few or pairs[0] <= pairs[1]) and columns[0] <= columns[1] else budget
 
 
 def expected_seconds(sizes: Sequence[int], n: int) -> dict[str, float]:
