@@ -201,8 +201,7 @@ TABLE_ROWS = 1 << 15  # counted together at least: their joint codes stay in the
 # blocks, of so many rows or joint codes at most.
 LONG_ROWS, LONG_CODES = 1 << 17, 1 << 21
 FULL_TABLES = 1000  # up to so many categories all pair tables are counted in one pass, and the rest follows from them
-MOST_CELLS = 1 << 21  # cells of all joint tables together, or twice those of all pair tables if these are more
-BUNDLE = 256  # cells of attributes that are counted jointly, so that the table of two bundles stays in the cache
+MOST_CELLS = 1 << 21  # cells of all joint tables together
 
 
 @dataclass(frozen=True)
@@ -217,17 +216,33 @@ class PairTables:
 
     @cached_property
     def bundles(self) -> list[list[int]]:
-        """Attributes that are counted jointly: the two smallest bundles become one, as long as the joint tables have room."""
-        found = sorted((size, [a]) for a, size in enumerate(self.sizes))
+        """Attributes that are counted jointly: as many as the joint tables have room for."""
+        for cap in (256, 128, 64, 32, 16, 8, 4):
+            packed = self._packed(cap)
+            if sum(prod(self.sizes[a] for a in bundle) for bundle in packed) ** 2 // 2 <= MOST_CELLS:
+                return packed
+        # Of many columns the two smallest bundles become one, until joint tables have twice the cells of all pair tables.
         cells = sum(self.sizes)
-        room = max(MOST_CELLS, cells**2)
+        found, room = sorted((size, [a]) for a, size in enumerate(self.sizes)), 2 * cells**2
         while len(found) > 1:
             (x, left), (y, right) = found[:2]
             cells += x * y - x - y
-            if x * y > BUNDLE or cells**2 // 2 > room:
+            if cells**2 > room:
                 break
             found = sorted([*found[2:], (x * y, left + right)])
         return sorted(bundle for _, bundle in found)
+
+    def _packed(self, cap: int) -> list[list[int]]:
+        found: list[list[int]] = []
+        room = 0
+        for a, size in enumerate(self.sizes):
+            if found and size <= room:
+                found[-1].append(a)
+                room //= size
+            else:
+                found.append([a])
+                room = cap // size
+        return found
 
     @cached_property
     def _cells(self) -> list[int]:
