@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from covey.errors import ArgumentError, InputError, ParameterError, nearest
+from covey.errors import ArgumentError, InputError, ParameterError, nearest, whole_number
 from covey.methods import learning
 from covey.methods.model import CERTIFICATE_SHARE
 from covey.methods.persons.plan import PersonsPlan, PersonsPrediction, predict_persons
@@ -24,11 +24,12 @@ from covey.methods.regain.predict import (
     focus_words,
     least_noise,
     predict,
+    solve_epsilon,
     triple_words,
 )
 from covey.methods.regain.tables import RegainTables
 from covey.methods.relations.exact import Proposal, exact_proposals
-from covey.privacy.budget import budget_for, check_delta, shown
+from covey.privacy.budget import Budget, budget_for, check_delta, shown
 from covey.privacy.unit import ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.reading import Prepared, Reader, TableRead
 from covey.table import metadata
@@ -354,8 +355,14 @@ def plan(  # what is described, how many there are, and what is promised
     learning.check_learning(schema, delta)
     sizes, learns = learning.expected_sizes(schema), bool(schema.learns)
     attributes = learning.expected_attributes(schema)
-    found = predict(sizes, n, epsilon, delta, target_error, unit, neighbours, attributes, learns)
-    budget = budget_for(found.epsilon, delta, unit, labels=learns, neighbours=neighbours)
+    n = whole_number(n, "persons" if unit == ALL_ROWS else "rows", 1)
+    check_delta(delta, n)
+
+    def promise(epsilon: float | Fraction) -> Budget:
+        return budget_for(epsilon, delta, unit, labels=learns, neighbours=neighbours)
+
+    budget = promise(solve_epsilon(sizes, n, promise, target_error) if epsilon is None else epsilon)
+    found = predict(sizes, n, budget, attributes)
     cost, wide = learning.learning_cost(schema, n, budget), learning.too_wide(schema, n, budget)
     own = None if learns else RegainTables.of(Codec(schema), Fraction(0), budget.pure).plan
     focus = expected_focus(own, n, budget) if own and own.important.pairs else None

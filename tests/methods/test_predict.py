@@ -19,8 +19,8 @@ from covey.core.numbers.grid import Category, NumberGrid
 from covey.errors import LostReleaseError, ParameterError
 from covey.methods.learning import expected_attributes
 from covey.methods.regain.plan_tables import MOST_MERGED, TablePlan
-from covey.methods.regain.predict import NO_ROOM, SmallGroups, predict, release_memory, small_groups
-from covey.privacy.budget import make_budget
+from covey.methods.regain.predict import NO_ROOM, SmallGroups, release_memory, small_groups, solve_epsilon
+from covey.privacy.budget import budget_for, make_budget
 from covey.privacy.ledger import Ledger
 from covey.release.bundle import write_bundle
 from covey.release.pictures import distributions
@@ -240,6 +240,8 @@ def test_plan_report_and_evaluation_say_the_same(few_steps, tmp_path):
 
 def test_the_epsilon_that_is_solved_for_covers_all_rows_of_a_person():
     sizes, delta, target = [4, 5, 2], Fraction(0), Fraction(2, 100)
-    one, five = (predict(sizes, 20_000, None, delta, target, k).epsilon for k in (1, 5))
+    one, five, every = (
+        solve_epsilon(sizes, 20_000, lambda epsilon, k=k: budget_for(epsilon, delta, k), target) for k in (1, 5, "all")
+    )
     assert five == pytest.approx(5 * one, rel=0.1)
-    assert predict(sizes, 20_000, None, delta, target, "all").epsilon == one
+    assert every == one

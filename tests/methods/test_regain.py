@@ -241,7 +241,7 @@ def test_plan_and_release_expect_noise_by_one_rule(sizes, delta):
     """Over ε from hopeless to ample both say it, or neither does; and each of them changes its mind once."""
     said, domain = [], None if set(sizes) == {2} else sizes
     for epsilon in (Fraction(1, 10**12), Fraction(1, 100), Fraction(1, 3), Fraction(1), Fraction(4), Fraction(1000)):
-        planned = any("mostly noise" in words for words in predict(sizes, 400, epsilon, delta).warnings)
+        planned = any("mostly noise" in words for words in predict(sizes, 400, make_budget(epsilon, delta)).warnings)
         advice = covey.PrivateSynthesizer(epsilon, delta, domain=domain, seed=1)._advice(400, sizes)
         assert planned == ("mostly noise" in advice), epsilon
         said.append(planned)
@@ -259,7 +259,7 @@ def test_plan_and_release_expect_noise_by_one_rule(sizes, delta):
 )
 def test_advice_says_whether_delta_helps(epsilon, delta, p, words):
     """n = 60: means alone. A Gaussian on 40 of them has deviation √(40/2ρ), the cube √(41·42/3)/ε."""
-    (said,) = predict((2,) * p, 60, Fraction(epsilon), delta).warnings
+    (said,) = predict((2,) * p, 60, make_budget(epsilon, delta)).warnings
     assert words in said
     rho = float(make_budget(1, 1e-9).amount)
     assert np.sqrt(41 * 42 / 3) / np.sqrt(40 / (2 * rho)) == pytest.approx(0.69, abs=0.005)

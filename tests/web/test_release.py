@@ -21,6 +21,7 @@ from threading import Semaphore
 import pytest
 
 from covey.methods.regain.predict import predict
+from covey.privacy.budget import make_budget
 from covey.privacy.ledger import Ledger
 from covey.release.verify import verify_bundle
 from covey.web import jobs
@@ -441,7 +442,7 @@ def test_every_stage_moves_the_bar_and_writing_has_an_end():
 
 def test_a_plan_counts_start_and_writing_too():
     """Of a table of 20,000 rows with eight numbers and eight categories the fit is less than half of the time."""
-    plan = predict([20] * 8 + [3, 8, 16, 40, 2, 2, 2, 2], 20_000, 1, 0)
+    plan = predict([20] * 8 + [3, 8, 16, 40, 2, 2, 2, 2], 20_000, make_budget(1.0, 0))
     assert plan.seconds == pytest.approx(sum(plan.stages.values()))
     assert plan.stages["measuring"] < plan.seconds / 2
     assert tuple(plan.stages) == STAGES  # none of them sends the bar back

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Array
-from covey.core.numbers.grid import Attribute, Category, NumberGrid
+from covey.core.numbers.grid import Attribute
 from covey.core.tables.events import WEIGHT_STEPS
 from covey.core.tables.learned import Counting, Noise, Occurrences, from_zero, kept_bins, kept_counts, with_margins
 from covey.engines.rows import Rows
@@ -28,9 +28,9 @@ from covey.privacy.gate import Gate, Moves, selection_threshold
 from covey.table.codec import Codec
 from covey.table.column_drafts import holds_names
 from covey.table.description import Description
-from covey.table.fields import DEFAULT_BINS, FALSE_TRUE, Field
+from covey.table.fields import FALSE_TRUE, Field
 from covey.table.provisional import LearnedColumn, Provisional, completed
-from covey.table.schema import ORDERED_TYPES, Schema
+from covey.table.schema import Schema
 from covey.table.zeros import structural_zeros
 
 SHARE = Fraction(1, 10)  # of the budget
@@ -315,7 +315,7 @@ def too_wide(described: Schema | Description, n: int, budget: Budget) -> str:
 
 
 def expected_schema(schema: Schema) -> Schema:
-    """The schema with a guess at what is to be learned: what a plan of persons with events starts from."""
+    """The schema with a guess at what is to be learned: what a plan starts from, before anything is known."""
     ends: dict[str, Any] = {"date": (date(2000, 1, 1), date(2020, 12, 31))}
     ends["datetime"] = tuple(datetime(day.year, day.month, day.day) for day in ends["date"])
 
@@ -330,28 +330,10 @@ def expected_schema(schema: Schema) -> Schema:
 
 
 def expected_sizes(schema: Schema) -> tuple[int, ...]:
-    """Categories of each field: declared ones, and for learned ones a guess."""
-    schema = with_known_domains(schema)
-    if not schema.learns:
-        return Codec(schema).domain_sizes
-    sizes = map(_expected_size, schema.fields)
-    return tuple(size for size in sizes if size > 1)
-
-
-def _expected_size(field: Field) -> int:
-    if not field.learn:
-        return field.categories
-    bins = field.bins if isinstance(field.bins, int) else DEFAULT_BINS
-    return (LABELS if field.type == "string" else bins) + 1 + (not field.required)
+    """Categories of each field that varies: declared ones, and for learned ones a guess."""
+    return Codec(expected_schema(schema)).domain_sizes
 
 
 def expected_attributes(schema: Schema) -> tuple[Attribute, ...]:
-    """The attributes of a schema; where some are to be learned, a guess at all of them."""
-    schema = with_known_domains(schema)
-    if not schema.learns:
-        return Codec(schema).kinds
-    return tuple(
-        NumberGrid(FINE) if field.type in ORDERED_TYPES and field.bins is None else Category(size)
-        for field in schema.fields
-        if (size := _expected_size(field)) > 1
-    )
+    """The attributes of a schema, likewise."""
+    return Codec(expected_schema(schema)).kinds

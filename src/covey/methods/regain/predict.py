@@ -27,16 +27,16 @@ from covey.core.noise.integers import cube_deviation
 from covey.core.numbers.grid import CELLS, Attribute, Category, NumberGrid
 from covey.core.tables.domain import Domain
 from covey.engines.local import SORTED_BYTES
-from covey.errors import ParameterError, whole_number
+from covey.errors import ParameterError
 from covey.methods.model import CERTIFICATE_SHARE
 from covey.methods.regain.bits import expected_pair_noise, plan_bits
 from covey.methods.regain.important import NOTHING, Important, noise_of
 from covey.methods.regain.measure_tables import late_kernel
 from covey.methods.regain.plan_tables import TablePlan, coarse, histogram_share, most_bins, pair_law
 from covey.methods.regain.tables import CENTRES
-from covey.privacy.budget import Budget, budget_for, check_delta
+from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
-from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
+from covey.privacy.unit import ADD_REMOVE, REPLACE
 
 # Pure laws are taken where their expected noise on pairs is at most so many times the Gaussian one's, for flags by the kind of
 # neighbours: their noise on means is far smaller, and it is known exactly. Chosen on nltcs, msnbc and plants (small.md).
@@ -102,57 +102,49 @@ class Prediction:
         }
 
 
-def predict(  # the public numbers of a release, and what is promised
-    sizes: Sequence[int],
-    n: int,
-    epsilon: Fraction | None,
-    delta: Fraction,
-    target_error: Fraction | None = None,
-    unit: Unit = 1,
-    neighbours: Neighbours = REPLACE,
-    attributes: Sequence[Attribute] = (),
-    labels: bool = False,
-) -> Prediction:
-    """Predicted average total variation, time and memory; with a target error instead of ε, the ε that should reach it.
+def predict(sizes: Sequence[int], n: int, budget: Budget, attributes: Sequence[Attribute] = ()) -> Prediction:
+    """Predicted average total variation, time and memory.
 
-    n counts rows, or where the promise is to persons with "all" rows these persons. Time and memory are then those of as many
+    n counts rows, or where the promise is to persons with all their rows these persons. Time and memory are then those of as many
     rows: how many there are is not public. Memory and small groups follow from the attributes; without any, sizes are those of
-    categories. `labels` says that labels are learned.
+    categories.
     """
-    n = whole_number(n, "persons" if unit == ALL_ROWS else "rows", 1)
-    check_delta(delta, n)
-
-    def misplaced(epsilon: float | Fraction) -> float:
-        return predicted_misplaced(sizes, n, budget_for(epsilon, delta, unit, neighbours=neighbours))
-
-    if epsilon is None:
-        least = 1e-6 if unit == ALL_ROWS else 1e-6 * unit
-        epsilon = solve_epsilon(misplaced, target_error, least, f"{n} {'persons' if unit == ALL_ROWS else 'rows'}")
-    budget = budget_for(epsilon, delta, unit, neighbours=neighbours)
-    error, stages = predicted_error(sizes, n, budget), expected_seconds(sizes, n)
-    kinds = attributes or [Category(size) for size in sizes]
-    own = budget_for(epsilon, delta, unit, labels=labels, neighbours=neighbours)
-    needed, warnings = release_memory(kinds, n, own), []
+    error, kinds = predicted_error(sizes, n, budget), attributes or [Category(size) for size in sizes]
+    needed, warnings = release_memory(kinds, n, budget), []
     if mostly_noise(error):
         warnings.append(f"the result will be mostly noise; {remedies(sizes, n, budget)}")
-    if epsilon > 10:
+    if budget.epsilon > 10:
         warnings.append("an epsilon above 10 is a weak guarantee")
     if needed > allowed_memory():
         warnings.append(NO_ROOM)
-    found = small_groups(kinds, n, own)
-    out, gib = misplaced(epsilon), needed / 2**30
-    return Prediction(float(epsilon), float(delta), error, out, stages, gib, tuple(warnings), found)
+    return Prediction(
+        float(budget.epsilon),
+        float(budget.delta),
+        error,
+        predicted_misplaced(sizes, n, budget),
+        expected_seconds(sizes, n),
+        needed / 2**30,
+        tuple(warnings),
+        small_groups(kinds, n, budget),
+    )
 
 
-def solve_epsilon(misplaced: Callable[[float], float], target: Fraction | None, least: float, counted: str) -> Fraction:
+def solve_epsilon(
+    sizes: Sequence[int], n: int, promise: Callable[[float], Budget], target: Fraction | None
+) -> Fraction:
     """The smallest ε, to two digits, for which at most this share of rows is predicted to be out of place."""
+
+    def misplaced(epsilon: float) -> float:
+        return predicted_misplaced(sizes, n, promise(epsilon))
+
     if target is None or not 0 < target < Fraction(1, 2):
         raise ParameterError(f"target-error must lie between 0 and 0.5, got {target}.")
-    low, high = least, 1e6
+    budget = promise(1.0)
+    low, high = 1e-6 * budget.rows_per_person, 1e6
     if misplaced(high) > target:
         raise ParameterError(
-            f"with {counted} no epsilon is predicted to reach an average total variation distance of {float(target):g}: "
-            "sampling alone costs more. Ask for a larger target error."
+            f"with {n} {budget.counted} no epsilon is predicted to reach an average total variation distance of "
+            f"{float(target):g}: sampling alone costs more. Ask for a larger target error."
         )
     for _ in range(80):
         middle = float(np.sqrt(low * high))
