@@ -14,7 +14,6 @@ from covey.engines.local import StreamRows
 from covey.engines.rows import Rows
 from covey.entropy import SEEDED_MARK
 from covey.errors import ParameterError, whole_number
-from covey.html import card
 from covey.methods.anonymous import METHODS, MixedCoding, MixedLaw, group_centres
 from covey.methods.laws import PaperLaw, balanced
 from covey.methods.records import Records, boolean_records, plain_records
@@ -177,18 +176,3 @@ class AnonymousSynthesizer(Synthesizer):
         mark = f", {SEEDED_MARK}" if self.seeded else ""
         state = "not fitted" if self._law is None else f"{self.groups} groups, not differentially private"
         return f"AnonymousSynthesizer(group_size={self.group_size}, method={self.method!r}: {state}{mark})"
-
-    def _repr_html_(self) -> str:
-        """For notebooks: parameters before fitting, groups after it; in either case what it is not."""
-        facts: list[tuple[str, Any]] = [("Least group size", f"{self.group_size:,}"), ("Method", self.method)]
-        if self._law is None:
-            facts.append(("Next", "call fit(table)"))
-        else:
-            loss = f"{self.covariance_loss:.4g}, computed on real data"
-            facts += [("Records", f"{self.n:,}"), ("Groups", f"{self.groups:,}"), ("Covariance loss", loss)]
-        if self.seeded:
-            facts.append(("Seed", SEEDED_MARK))
-        facts.append(("Caution", "not differentially private: a group that agrees on a column discloses it"))
-        mark = "not fitted" if self._law is None else "not differentially private"
-        columns = () if self.schema is None else self.schema.names
-        return card("AnonymousSynthesizer", mark, [*facts, *self._columns_facts(columns)])

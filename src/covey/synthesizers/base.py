@@ -16,7 +16,6 @@ from covey.drawing import Drawn, MakePersons, MakeRows
 from covey.engines.spark import generate
 from covey.entropy import Streams
 from covey.errors import NotFittedError, ParameterError, whole_number
-from covey.html import shorten
 from covey.reading import Form, Prepared, Reader
 from covey.table.codec import Codec
 from covey.table.schema import Schema
@@ -134,12 +133,6 @@ class Synthesizer:
         if self._reader is None:
             raise ParameterError("only a synthesizer with a schema prepares tables: give schema=….")
         return self._reader
-
-    def _columns_facts(self, columns: Sequence[str]) -> list[tuple[str, Any]]:
-        """The columns, the first few by name, for a notebook."""
-        names = [shorten(name, 30) for name in columns[:8]]
-        more = f" and {len(columns) - len(names):,} more" if len(columns) > len(names) else ""
-        return [("Columns", f"{', '.join(names)}{more}")] if names else []
 
 
 def check_domain(domain: Sequence[int] | None, ordinal: Sequence[int]) -> Domain | None:

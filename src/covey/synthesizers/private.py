@@ -23,7 +23,6 @@ from covey.engines.local import ArrayRows
 from covey.engines.rows import Counted, Mapped, Rows
 from covey.entropy import SEEDED_MARK, Streams
 from covey.errors import CoveyWarning, NotFittedError, ParameterError, whole_number
-from covey.html import card, meter, tag
 from covey.measure.measurement import Measurements
 from covey.measure.query import Query
 from covey.methods.laws import PaperLaw
@@ -557,26 +556,6 @@ class PrivateSynthesizer(Synthesizer):
         mark = f", {SEEDED_MARK}" if self.seeded and self.privacy is None else ""
         delta = f", delta={float(self.delta):g}" if self.delta else ""
         return f"PrivateSynthesizer(epsilon={float(self.epsilon):g}{delta}, method={self.method!r}: {state}{mark})"
-
-    def _repr_html_(self) -> str:
-        """For notebooks: parameters before fitting; guarantee, budget and certificate after it."""
-        budget, privacy = self._budget, self.privacy
-        asked = f"differential privacy with {budget.parameters}{', pure' if budget.pure else ''}"
-        facts: list[tuple[str, Any]] = [("Guarantee asked for", asked), ("Method", self.method)]
-        if privacy is None:
-            facts.append(("Next", "call fit(table), which spends the budget"))
-        else:
-            shares = [(c.purpose, float(c.amount / budget.amount)) for c in privacy.charges]
-            facts[0] = ("Guarantee", str(privacy))
-            facts += [
-                ("Persons" if budget.persons else "Rows", f"{privacy.n:,}"),
-                ("Budget", [tag("div", meter(share), f"{share:.1%} {purpose}") for purpose, share in shares]),
-                ("Accuracy", self.certificate.sentence if self.certificate else "no certificate"),
-                ("Next", "sample(m): as many rows as you like, at no further cost"),
-            ]
-        mark = SEEDED_MARK if self.seeded else "not fitted" if privacy is None else "differentially private"
-        columns = [] if self.described is None else [name for name, _ in self.described.fields]
-        return card("PrivateSynthesizer", mark, [*facts, *self._columns_facts(columns)])
 
 
 def _synthesized(schema: Any, person: str | None) -> Any:
