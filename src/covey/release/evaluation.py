@@ -179,10 +179,11 @@ def small_groups_words(rows: Comparison) -> str | None:
     return None if groups is None else groups.sentence
 
 
+Distances = Sequence[tuple[float, tuple[int, ...]]]  # of tables, with their columns
+
+
 def _average(
-    rows: Comparison,
-    found: Mapping[int, Sequence[tuple[float, tuple[int, ...]]]],
-    resampled: Mapping[int, Sequence[float]],
+    rows: Comparison, found: Mapping[int, Distances], resampled: Mapping[int, Sequence[float]]
 ) -> dict[str, Any]:
     """The yardstick of certificates and plans, computed exactly: the mean total variation of two-way tables, and the worst.
 
@@ -309,11 +310,8 @@ def has_learner() -> bool:
 
 def default_targets(codec: Codec) -> list[int]:
     """The last few fields with few categories: tables tend to end with outcomes."""
-    few = [
-        a
-        for a, size in enumerate(codec.domain_sizes)
-        if size <= CLASSES and not codec.attributes[codec.names[a]].ordered
-    ]
+    unordered = [not codec.attributes[name].ordered for name in codec.names]
+    few = [a for a, size in enumerate(codec.domain_sizes) if size <= CLASSES and unordered[a]]
     return few[-TARGETS:]
 
 

@@ -281,13 +281,7 @@ class Grid:
         else:
             steps = filled * {"datetime": 1000, "time": 10**9}.get(self.field.type, 1)
             series = pl.Series(self.field.name, steps)
-            dtypes: dict[str, Any] = {
-                "integer": pl.Int64,
-                "date": pl.Date,
-                "datetime": pl.Datetime("ms"),
-                "time": pl.Time,
-            }
-            series = series.cast(dtypes[self.field.type])
+            series = series.cast(dtype_of(self.field))
         if self.words:
             series = self._with_special(series, cells)
         return _with_holes(series, cells)
@@ -375,6 +369,12 @@ def grid_of(attributes: Mapping[str, Attribute], name: str) -> Grid:
     attribute = attributes[name]
     assert isinstance(attribute, Grid)  # nosec B101 # for the type checker; the schema checks the types that rules name
     return attribute
+
+
+def dtype_of(field: Field) -> Any:
+    """The type of a field's column."""
+    dtypes = {"boolean": pl.Boolean, "string": pl.String, "integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
+    return pl.Time if field.type == "time" else dtypes.get(field.type, pl.Datetime("ms"))
 
 
 def _with_holes(series: pl.Series, cells: Integers) -> pl.Series:

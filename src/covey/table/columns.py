@@ -355,7 +355,5 @@ def named(column: Any, missing_values: tuple[str, ...]) -> tuple[list[str | None
         order = cells.replace_strict(found, np.arange(len(found)), default=len(found), return_dtype=pl.Int64)
         places = order.to_numpy().astype(np.int64)
     bare = [None if word is None or "\0" in word or word in missing_values else word.strip() for word in words]
-    return [
-        *(None if w is None or w in missing_values or w.lower() in MISSING_WORDS else w for w in bare),
-        None,
-    ], places
+    nobody = {None, *missing_values}
+    return [*(None if w in nobody or str(w).lower() in MISSING_WORDS else w for w in bare), None], places

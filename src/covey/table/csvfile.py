@@ -30,7 +30,8 @@ SKIPPED_LIMIT = 2**20  # bytes of the lines before a header
 
 _SWAP = bytes.maketrans(b"\r\n", b"\n\r")
 _LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
-_FOREIGN_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+MARKS = dict.fromkeys((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE), "utf-32")  # that a file may start with
+MARKS |= dict.fromkeys((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE), "utf-16")
 _NO_TEXT = {  # how files start that are often taken for text
     b"PK\x03\x04": "an Excel or zip file (.xlsx, .ods, .npz)",
     b"PK\x05\x06": "an empty zip file",
@@ -140,7 +141,7 @@ class TextFile:
             if raw.startswith(mark):
                 way_out = "" if "name end" in words else " Save the table as .xlsx, CSV or Parquet."
                 raise InputError(f"{self.path} is {words}, not text.{way_out}")
-        if self.is_utf8 and raw.removeprefix(codecs.BOM_UTF8).startswith(_FOREIGN_MARKS):
+        if self.is_utf8 and raw.removeprefix(codecs.BOM_UTF8).startswith(tuple(MARKS)):
             raise InputError(f"{self.path} starts like UTF-16 or UTF-32, not UTF-8. {declare('utf-16')}")
         wide = self.encoding.startswith(("utf-16", "utf-32"))  # there these bytes are letters
         if raw.startswith(codecs.BOM_UTF8) and not wide and not self.is_utf8:

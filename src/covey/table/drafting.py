@@ -31,7 +31,7 @@ from covey.table.column_drafts import (
     present,
 )
 from covey.table.columns import MISSING_WORDS, Table, spelled
-from covey.table.csvfile import TextFile
+from covey.table.csvfile import MARKS, TextFile
 from covey.table.dialects import SEPARATORS, Dialect
 from covey.table.fields import Field, Follows
 from covey.table.links import find_links, is_fine
@@ -44,12 +44,6 @@ LINES = 200  # lines that are compared
 
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _NOT_IN_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
-_MARKS = {
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 
 FEWEST = 50  # rows that have both values, before their order means anything
 KEPT = 0.995  # of these rows have the order: a few mistakes of typing are forgiven
@@ -100,7 +94,7 @@ def _encoding(path: Path, text: TextFile) -> str:
     check, utf8, multibyte, line = codecs.getincrementaldecoder("utf-8")(), True, False, 1
     odd = 0
     for place, (raw, last) in enumerate(text.raw(2**22)):
-        for mark, name in _MARKS.items():
+        for mark, name in MARKS.items():
             if place == 0 and raw.startswith(mark):
                 return name
         if place == 0 and b"\0" in raw[:1000] and raw[:1000].count(b"\0") > len(raw[:1000]) // 4:

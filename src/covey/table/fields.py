@@ -362,10 +362,8 @@ class Field:
     def axis(self) -> Axis:
         """The bins of a number or date."""
         decimals = self._precision()
-        low, high = (
-            self.on_grid(self.minimum, ROUND_CEILING, decimals),
-            self.on_grid(self.maximum, ROUND_FLOOR, decimals),
-        )
+        low = self.on_grid(self.minimum, ROUND_CEILING, decimals)
+        high = self.on_grid(self.maximum, ROUND_FLOOR, decimals)
         if max(abs(low), abs(high)) > LARGEST:
             raise self.wrong("has bounds past 2^53 steps of its precision", "Declare fewer decimals or closer bounds.")
         count = high - low + 1
@@ -446,26 +444,15 @@ class Field:
 
     def to_dict(self, draft: bool = False) -> dict[str, Any]:
         """The entry of "fields"."""
-        limits = {
-            "required": self.required or None,
-            "minimum": shown(self.minimum),
-            "maximum": shown(self.maximum),
-            "enum": None if self.enum is None else list(self.enum),
-        }
-        own = {
-            "bins": [shown(edge) for edge in self.bins] if isinstance(self.bins, tuple) else self.bins,
-            "other": self.other,
-            "default": shown(self.default),
-            "decimals": self.decimals,
-            **{word: getattr(self, word) or None for word in _FLAGS},
-            "special": list(self.special) or None,
-            **({} if self.follows is None else self.follows.to_dict()),
-            "derived": None if self.derived is None else self.derived.to_dict(),
-            "expected": None if self.expected is None else self.expected.to_dict(),
-            "levels": self.levels,
-            "warning": self.warning,
-            "confirmed": self.confirmed if draft or not self.confirmed else None,
-        }
+        limits = {"required": self.required or None}
+        limits |= {word: shown(getattr(self, word)) for word in ("minimum", "maximum", "enum")}
+        own = {word: shown(getattr(self, word)) for word in ("bins", "other", "default", "decimals")}
+        own |= {word: shown(getattr(self, word)) or None for word in (*_FLAGS, "special")}
+        own |= {} if self.follows is None else self.follows.to_dict()
+        rules = {"derived": self.derived, "expected": self.expected}
+        own |= {word: rule.to_dict() for word, rule in rules.items() if rule is not None}
+        own |= {"levels": self.levels, "warning": self.warning}
+        own |= {"confirmed": self.confirmed} if draft or not self.confirmed else {}
         words: dict[str, Any] = dict(self.spelling.to_field())
         if self.flags != FALSE_TRUE:
             words |= {"falseValues": [self.flags[0]], "trueValues": [self.flags[1]]}

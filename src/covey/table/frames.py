@@ -226,12 +226,9 @@ def _moments(column: pl.Series, chosen: Type) -> pl.Series:
 
 def _arrow(column: pl.Series, field: Field | None, chosen: Type | None) -> Any:
     if chosen is not None and field is not None and chosen.family == "labels":
-        places = column.cast(pl.Enum(field.labels)).to_physical()
-        return pa.DictionaryArray.from_arrays(
-            places.cast(pl.Int32).to_arrow(),
-            pa.array(field.labels, pa.string()),
-            ordered=chosen.ordered,
-        )
+        places = column.cast(pl.Enum(field.labels)).to_physical().cast(pl.Int32).to_arrow()
+        labels = pa.array(field.labels, pa.string())
+        return pa.DictionaryArray.from_arrays(places, labels, ordered=chosen.ordered)
     out = column.to_arrow()
     if chosen is not None and chosen.family == "text":
         return out.cast(chosen.native)

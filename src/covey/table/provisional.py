@@ -18,13 +18,12 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.tables.learned import Coded, Edges, number_edges, year_edges
-from covey.errors import ParameterError
 from covey.libraries import pl
-from covey.table.attributes import Attribute, ColumnLog, Grid, Labels
+from covey.table.attributes import Attribute, ColumnLog, Grid, attributes
 from covey.table.codec import EncodeLog
 from covey.table.columns import MISSING_WORDS, Table, as_text, cell_by_cell, unguarded
-from covey.table.fields import ORDERED_TYPES, Field, Value
-from covey.table.rules import Mask
+from covey.table.fields import Field, Value
+from covey.table.rules import Domain, Mask
 from covey.table.schema import Schema
 
 LONGEST = 100  # characters of a learned label, public; longer texts become "other"
@@ -123,16 +122,11 @@ class Provisional:
 
     schema: Schema
 
-    def __post_init__(self) -> None:
-        if not self.schema.learns:
-            raise ParameterError("no field of the schema is to be learned.")
-
     @cached_property
     def attributes(self) -> Mapping[str, Attribute]:
         """How declared fields are read: for the log, which says before the charge whether they fit."""
-        fields = [field for field in self.schema.encoded if not field.learn]
-        missing = self.schema.missing_values
-        return {f.name: (Grid if f.type in ORDERED_TYPES else Labels)(f, missing) for f in fields}
+        fields = tuple(field for field in self.schema.encoded if not field.learn)
+        return attributes(Domain(fields, self.schema.missing_values))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

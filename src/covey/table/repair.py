@@ -19,7 +19,7 @@ from covey.core.arrays import Array, Integers
 from covey.core.numbers.lattice import TURNS, Band, Lattice, settle
 from covey.errors import ParameterError
 from covey.libraries import pl
-from covey.table.attributes import Attribute, ColumnLog, Grid, attributes, grid_of
+from covey.table.attributes import Attribute, ColumnLog, Grid, attributes, dtype_of, grid_of
 from covey.table.columns import as_text, iso, spelled, spellings, unguarded
 from covey.table.fields import Field
 from covey.table.links import distances
@@ -232,7 +232,7 @@ def _exact(number: float) -> Fraction:
 def constant_column(field: Field, rows: int) -> pl.Series:
     """A column that holds the field's declared constant."""
     value = None if field.constant is None else field.constant.value
-    one = pl.Series(field.name, [value], dtype=_dtype(field))
+    one = pl.Series(field.name, [value], dtype=dtype_of(field))
     return _as_written(field, one).new_from_index(0, rows)
 
 
@@ -245,16 +245,16 @@ def derived_column(field: Field, columns: Mapping[str, pl.Series], fields: Seque
     found = field.derived.compute(columns, {own.name: own.special for own in fields if own.special})
     if isinstance(found, list):
         typed = [None if v is None else field.value(v, "derived value") for v in found]
-        return _as_written(field, pl.Series(field.name, typed, _dtype(field)))
+        return _as_written(field, pl.Series(field.name, typed, dtype_of(field)))
     if field.type in ("date", "datetime"):  # in seconds
         days = field.type == "date"
         moments = np.floor(found / 86400) if days else np.floor(found) * 1000
         past = pl.Series(field.name, np.where(np.abs(moments) < 2.0**47, moments, np.nan)).fill_nan(None)
-        return past.cast(pl.Int32 if days else pl.Int64).cast(_dtype(field))
+        return past.cast(pl.Int32 if days else pl.Int64).cast(dtype_of(field))
     decimals = 0 if field.type != "number" else field.decimals
     values = found if decimals is None else np.round(found, decimals)
     column = pl.Series(field.name, np.where(np.abs(values) < 2.0**53, values, np.nan)).fill_nan(None)
-    return _as_written(field, column.cast(_dtype(field)))
+    return _as_written(field, column.cast(dtype_of(field)))
 
 
 def _as_written(field: Field, column: pl.Series) -> pl.Series:
@@ -262,18 +262,9 @@ def _as_written(field: Field, column: pl.Series) -> pl.Series:
     if field.type != "boolean" or field.written == "boolean":
         return column
     no, yes = field.flags
-    return (
-        column.cast(pl.Int64)
-        if field.written == "integer"
-        else column.replace_strict({False: no, True: yes}, return_dtype=pl.String)
-    )
-
-
-def _dtype(field: Field) -> Any:
-    """The type of a field's column."""
-    dtypes = {"boolean": pl.Boolean, "string": pl.String, "integer": pl.Int64, "number": pl.Float64, "date": pl.Date}
-    dtypes["time"] = pl.Time
-    return dtypes.get(field.type, pl.Datetime("ms"))
+    if field.written == "integer":
+        return column.cast(pl.Int64)
+    return column.replace_strict({False: no, True: yes}, return_dtype=pl.String)
 
 
 def problems(book: RuleBook, table: Any) -> list[str]:

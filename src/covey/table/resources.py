@@ -174,10 +174,8 @@ class Resource:
         outside: dict[str, Any] = {name: schema.pop(name) for name in ("dialect", "encoding") if name in schema}
         keys = [(self.parent.column, self.key_type)] if self.parent else []
         keys += [(self.key, "string" if self.parent else self.key_type)] if self.key is not None else []
-        schema["fields"] = [
-            *({"name": name, "type": kind} for name, kind in keys),
-            *([] if self.bare else schema["fields"]),
-        ]
+        rest = [] if self.bare else schema["fields"]
+        schema["fields"] = [*({"name": name, "type": kind} for name, kind in keys), *rest]
         schema |= {} if self.key is None else {"primaryKey": self.key}
         place = ({"path": self.path} if self.path else {}) | ({"table": self.table} if self.table else {})
         return {"name": self.name, **place, **outside, "schema": schema}
@@ -211,11 +209,8 @@ def _reference(one: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     reference = keys[0].get("reference")
     if not isinstance(reference, Mapping):
         raise ParameterError(f"foreignKeys of {one.get('name')!r} must refer to another resource, got {reference!r}.")
-    column, to = (
-        _single(keys[0].get("fields"), "fields of foreignKeys"),
-        _single(reference.get("fields"), "a reference"),
-    )
-    return column, reference.get("resource"), to
+    to = _single(reference.get("fields"), "a reference")
+    return _single(keys[0].get("fields"), "fields of foreignKeys"), reference.get("resource"), to
 
 
 def _require_key(one: Mapping[str, Any], to: str) -> None:

@@ -137,10 +137,14 @@ def _clock(k: float, a: Floats, b: Floats) -> Floats:
     return np.floor(minutes / 60) * 100 + np.mod(minutes, 60)
 
 
+def _day(a: Floats) -> Floats:
+    return np.floor(a / DAY)
+
+
 def calendar(a: Floats) -> tuple[Floats, Floats]:
     """Months since 1970 of seconds, and the day of the month; NaN where there is none."""
     there = np.isfinite(a)
-    days = np.where(there, np.floor(a / DAY), 0).astype("datetime64[D]")
+    days = np.where(there, _day(a), 0).astype("datetime64[D]")
     months = days.astype("datetime64[M]")
     both = months.astype(np.int64), (days - months).astype(np.int64) + 1
     return np.where(there, both[0], np.nan), np.where(there, both[1], np.nan)
@@ -257,13 +261,7 @@ def _propose_part(formula: Formula, columns: Sequence[Column]) -> Iterator[Candi
                 yield Candidate(formula, t, (a,), slack=0.5)
 
 
-@family(
-    "days",
-    lambda k, a, b: np.floor(b / DAY) - np.floor(a / DAY),
-    "days({a}, {b})",
-    "{t} counts days from {a} to {b}",
-    handicap=0.1,
-)
+@family("days", lambda k, a, b: _day(b) - _day(a), "days({a}, {b})", "{t} counts days from {a} to {b}", handicap=0.1)
 def _propose_days(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for a, b in permutations(_pick(columns, False), 2):
         for t in _pick(columns, True):
@@ -282,12 +280,7 @@ def _propose_elapsed(formula: Formula, columns: Sequence[Column]) -> Iterator[Ca
 
 
 @family("later", lambda k, a, b: a + k * b, "{a} + {k} * {b}", "{t} lies {b} units of {k} seconds after {a}")
-@family(
-    "days later",
-    lambda k, a, b: np.floor(a / DAY) * DAY + k * b,
-    _DAYS + " + {k} * {b}",
-    "{t} lies {b} days {side} {a}",
-)
+@family("days later", lambda k, a, b: _day(a) * DAY + k * b, _DAYS + " + {k} * {b}", "{t} lies {b} days {side} {a}")
 def _propose_later(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     days = formula.name == "days later"
     for i, j in combinations(_pick(columns, False), 2):
@@ -359,11 +352,7 @@ def _propose_sum3(formula: Formula, columns: Sequence[Column]) -> Iterator[Candi
             for j in sources:  # of those that are nearly as wide, any may be the sum
                 if columns[j].span > columns[t].span / 3:
                     yield Candidate(formula, j, tuple(x for x in chosen if x != j), 1.0, 2 * columns[j].step)
-            for a, b, c in (
-                (0, 1, 2),
-                (1, 0, 2),
-                (2, 0, 1),
-            ):  # one of them is the sum, and the others are taken from it
+            for a, b, c in ((0, 1, 2), (1, 0, 2), (2, 0, 1)):  # one is the sum, and the others are taken from it
                 yield Candidate(formula, t, (sources[a], sources[b], sources[c]), -1.0, 2 * columns[t].step)
 
 
