@@ -264,18 +264,6 @@ def test_differences_of_numbers_with_finer_ends_and_negative_bounds():
     assert back["gross"].to_list() == [99.25, 95.0, 1900.5]
 
 
-def test_circles_are_refused():
-    fields = tuple(Field(name, "integer", 0, 9, follows=Follows(base)) for name, base in ("ab", "ba"))
-    with pytest.raises(ParameterError, match="follows itself"):
-        Schema(fields)
-    with pytest.raises(ParameterError, match="Both need one type"):
-        Schema((Field("a", "integer", 0, 9), Field("b", "date", "2020-01-01", "2020-02-01", follows=Follows("a"))))
-    with pytest.raises(ParameterError, match="as many"):
-        Schema((Field("a", "number", 0, 9, decimals=3), Field("b", "number", 0, 9, decimals=1, follows=Follows("a"))))
-    with pytest.raises(ParameterError, match="must be a number, date or time"):
-        Schema(tuple(Field(n, "string", enum=("x", "y"), follows=Follows("b") if n == "a" else None) for n in "ab"))
-
-
 def test_rules_that_grids_do_not_allow_are_left_to_repair():
     fields = (Field("a", "integer", 0, 9), Field("b", "integer", 0, 5), Field("c", "integer", 0, 9, bins=2))
     schema = Schema(fields, rules=(LessEqual("a", "b"), LessEqual("a", "c")))
@@ -308,18 +296,6 @@ def test_what_is_as_expected_has_one_code_whatever_its_base():
     assert codes[:, names.index("first")].tolist() == [usual, 0, 1, usual]
     total = codes[:, names.index("sum")]
     assert total[0] == total[3] != total[1]
-
-
-def test_an_expectation_must_fit_its_field():
-    def with_expected(name, expected):
-        return [f | ({"covey": {"expected": expected}} if f["name"] == name else {}) for f in EXPECTING]
-
-    with pytest.raises(ParameterError, match="another kind of rule"):
-        Schema.from_dict({"fields": with_expected("code", {"expression": "a + b"})})
-    with pytest.raises(ParameterError, match="not a category"):
-        Schema.from_dict({"fields": with_expected("first", {"from": ["code"], "map": {"A1": "C"}})})
-    with pytest.raises(ParameterError, match="follows from itself"):
-        Codec(Schema.from_dict({"fields": with_expected("a", {"expression": "sum - b"})}))
 
 
 def test_every_formula_computes_what_its_expression_says():

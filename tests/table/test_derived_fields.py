@@ -94,12 +94,6 @@ def test_a_file_beside_the_schema_is_read_into_it(tmp_path):
         Schema.from_dict(document)
 
 
-def test_they_stand_in_no_rule():
-    rule = {"forbid": {"density": {"minimum": 100}, "area": "north"}}
-    with pytest.raises(ParameterError, match="derived from others and stands in rule"):
-        Schema.from_dict({"fields": [AREA, DENSITY], "covey": {"rules": [rule]}})
-
-
 def test_division_by_zero_and_overflow_are_missing():
     field = {"name": "d", "type": "number", "covey": {"derived": {"expression": "pay ** 40 / (pay - 1)"}}}
     schema = Schema.from_dict({"fields": [{**PAY, "covey": {}}, field]})

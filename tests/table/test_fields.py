@@ -96,23 +96,6 @@ def test_groups_are_first_letters_or_a_derived_field():
     assert Codec(Schema.from_dict({"fields": [SEX, CODE]})).groups("sex") == ()
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        [{**CODE, "covey": {"levels": 0}}],
-        [{**CODE, "covey": {"levels": True}}],
-        [{**CODE, "covey": {"levels": [1, 3]}}],
-        [{**CODE, "covey": {"levels": 1, "ordered": True}}],
-        [{**CODE, "covey": {"levels": "sex"}}, SEX],
-        [{**CODE, "covey": {"levels": "chapters"}}, KIND],
-        [{"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}, "covey": {"levels": 1}}],
-    ],
-)
-def test_levels_that_make_no_sense_are_refused(fields):
-    with pytest.raises(ParameterError):
-        Schema.from_dict({"fields": fields})
-
-
 @pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 def test_groups_of_many_codes_come_out_closer_with_levels():
     generator = np.random.default_rng(2)

@@ -5,6 +5,7 @@ import pytest
 from covey.errors import ParameterError
 from covey.table.codec import Codec
 from covey.table.schema import DRAFT_MARK, Field, Schema
+from tests.entries import entry
 from tests.table.examples import PEOPLE, RULED, STAYING, repaired, rng, some_codes
 
 
@@ -224,6 +225,10 @@ BODIES = [
     ({"fields": ["a"], "linear": [{"maximum": 1}]}, "incomplete"),
     ({"fields": ["a", "b"], "linear": [{"coefficients": {"a": 3, "b": 2}, "equals": 0.005}]}, "more decimals"),
 ]
+TO_Y, NORTH = {"from": ["area"], "map": {"north": "y"}}, {"from": ["area"], "map": {"north": 1, "south": 2}}
+NO_NORTH = {"forbid": {"b": {"minimum": 2}, "area": "north"}}
+CIRCLE = [entry("b", "integer", 0, 9), entry("a", "integer", 0, 9, expected={"expression": "s - b"})]
+CIRCLE.append(entry("s", "integer", 0, 18, expected={"expression": "a + b"}))
 AREA = Field("area", "string", enum=("north", "south"), required=True).to_dict()
 PAY = Field("pay", "integer", 0, 999, special=("N",)).to_dict()
 TENTHS = [Field(name, "number", 0, 1, decimals=2, required=True).to_dict() for name in "ab"]
@@ -234,8 +239,30 @@ def derived(what, kind="number"):
     return {"fields": [AREA, PAY, {"name": "d", "type": kind, "covey": {"derived": what}}]}
 
 
+def two(a, b):
+    """A field and another one that may follow from it."""
+    return {"fields": [entry("a", *a[:3], **a[3]), entry("b", *b[:3], **b[3])]}
+
+
+DAYS = ("date", "2020-01-01", "2020-02-01")
+AFTER = [
+    (two(("integer", 0, 9, {"after": "b"}), ("integer", 0, 9, {"after": "a"})), "follows itself"),
+    (two(("integer", 0, 9, {}), (*DAYS, {"after": "a"})), "Both need one type"),
+    (two(("number", 0, 9, {"decimals": 3}), ("number", 0, 9, {"decimals": 1, "after": "a"})), "as many"),
+    ({"fields": [AREA, entry("b", "string", enum=["x"], after="area")]}, "must be a number, date or time"),
+    ({"fields": [PAY, entry("b", "string", enum=["x"], expected={"expression": "pay"})]}, "another kind of rule"),
+    ({"fields": [AREA, entry("b", "string", enum=["x"], expected=TO_Y)]}, "not a category"),
+    ({"fields": [AREA, entry("b", "number", derived=NORTH)], "covey": {"rules": [NO_NORTH]}}, "derived from others"),
+    *((labels("A1", "B2", covey={"levels": levels}), "levels") for levels in (0, True, [1, 3])),
+    (labels("A1", "B2", covey={"levels": "chapters"}), "no field 'chapters'"),
+    (labels("A1", "B2", covey={"levels": 1, "ordered": True}), "levels"),
+    (between(0, 9, covey={"levels": 1}), "levels"),
+    ({"fields": [AREA, entry("code", "string", enum=["A1"], levels="area")]}, "levels"),
+]
 WRONG = {
     "field": WRONG_FIELDS,
+    "after": AFTER,
+    "circle": [({"fields": CIRCLE}, "follows from itself")],
     "place": MISPLACED,
     "derived": [(derived(what), words) for what, words in DERIVED]
     + [(derived({"expression": "pay"}, "string"), "Expressions give numbers")],
@@ -251,7 +278,7 @@ WRONG = {
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_wrong_schema_is_a_parameter_error_that_names_it(kind):
     """Rows of a body are looked for where a codec is made; all else is known when the schema is read."""
-    read = Codec if kind == "body" else lambda schema: schema
+    read = Codec if kind in ("body", "circle") else lambda schema: schema
     for data, words in WRONG[kind]:
         with pytest.raises(ParameterError) as error:
             read(Schema.from_dict(data))
@@ -301,12 +328,8 @@ def test_validation_names_what_is_wrong():
     assert schema.validate(good) == []
     short = {name: series for name, series in good.items() if name != "age"}
     assert schema.validate(short) == ["column 'age' is missing"]
-    wrong = {
-        "clipped": ("age", 300),
-        "unparseable": ("age", "old"),
-        "missing": ("sex", None),
-        "unknown": ("job", "king"),
-    }
-    for word, (name, value) in {**wrong, "decimals": ("dose", 0.123), "constant": ("site", "south")}.items():
+    wrong = {"clipped": ("age", 300), "unparseable": ("age", "old"), "missing": ("sex", None)}
+    wrong |= {"unknown": ("job", "king"), "decimals": ("dose", 0.123), "constant": ("site", "south")}
+    for word, (name, value) in wrong.items():
         told = schema.validate({**good, name: [value] * 50})
         assert any(name in line and word in line for line in told), (name, word)
