@@ -194,7 +194,7 @@ def test_sampling_before_fitting_is_refused():
             synth.sample(5)
 
 
-# Bad inputs, by the numbers that tests/test_bad_inputs.py uses too.
+# Bad inputs, by the numbers that tests/cli/test_bad_inputs.py uses too.
 
 
 def test_bad_input_16_records_outside_the_body_are_projected():

@@ -21,7 +21,7 @@ from tests.methods.test_proposals import WORDS
 from tests.methods.test_proposals import related as with_relations
 
 pytestmark = pytest.mark.usefixtures("few_steps")
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 COMMANDS = [name for name in main.commands if name != "ledger"]
 COMMANDS += [f"ledger {name}" for name in main.commands["ledger"].commands]
 
@@ -178,7 +178,7 @@ def test_the_command_after_a_plan_protects_whom_the_plan_was_for(desk, said, aga
 
 
 def test_learning_texts_needs_delta_and_a_plan_says_what_is_lost(desk):
-    """tests/test_messy.py releases such tables; here is what comes before the charge."""
+    """tests/cli/test_messy.py releases such tables; here is what comes before the charge."""
     refused = run("release visits.csv --learn --epsilon 1 --dataset visits --out out")
     assert refused.exit_code == 2
     assert "Give a small --delta, such as 1e-9" in refused.stderr

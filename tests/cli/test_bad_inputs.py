@@ -99,7 +99,7 @@ def without_rows(path):
     return text if path.suffix in (".md", ".json") and path.name != "measurements.json" else None
 
 
-# Strange cells are what these tests are about; tests/test_cli.py has the limit's own.
+# Strange cells are what these tests are about; tests/cli/test_commands.py has the limit's own.
 MISFITS = ("--accept-misfits", "1")
 # What clean tables leave, by table, schema and options: every process releases each of them once.
 CLEAN_TRACES = {}
@@ -742,7 +742,7 @@ def test_bad_input_26_extreme_rows_per_person_run_or_are_refused(desk, rows, del
 
 
 def test_bad_input_30_budget_exhausted(desk):
-    """tests/test_cli.py has a dataset that nobody opened, and a δ that its budget does not cover."""
+    """tests/cli/test_commands.py has a dataset that nobody opened, and a δ that its budget does not cover."""
     for out in ("first", "second"):
         assert desk.release(epsilon="9.5", out=out).exit_code == 0
     desk.no_data()

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.cli.messy import FILES, N
 from tests.commands import run
-from tests.messy import FILES, N
 
 pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]
 
