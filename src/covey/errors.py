@@ -135,6 +135,12 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join([*first[:MOST_NAMES], *([f"{left} more"] if left > 0 else [])])
 
 
+def counted(count: int, thing: str) -> str:
+    """A number of things: 1 category, 2 categories."""
+    several = f"{thing[:-1]}ies" if thing.endswith("ry") else f"{thing}s"
+    return f"{count:,} {thing if count == 1 else several}"
+
+
 def whole_number(value: Any, name: str, least: int, advice: str = "") -> int:
     """The value as an int, or a ParameterError that names the argument and the value."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:

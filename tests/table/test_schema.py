@@ -333,3 +333,11 @@ def test_validation_names_what_is_wrong():
     for word, (name, value) in wrong.items():
         told = schema.validate({**good, name: [value] * 50})
         assert any(name in line and word in line for line in told), (name, word)
+
+
+def test_a_schema_shows_its_columns_and_types():
+    few = Schema((Field("age", "integer", 0, 99), Field("ward", "string", enum=("a", "b"))))
+    assert repr(few) == "Schema of 2 columns\n  age: integer\n  ward: string"
+    many = Schema(tuple(Field(f"c{j}", "boolean") for j in range(1021)))
+    assert repr(many).splitlines()[0] == "Schema of 1,021 columns"
+    assert repr(many).splitlines()[-2:] == ["  c19: boolean", "  … and 1,001 more columns"]

@@ -35,7 +35,7 @@ from covey.answers.persons import Persons
 from covey.core.arrays import Floats, Integers
 from covey.drawing import PART_PERSONS, Drawn, MakePersons, draw_persons
 from covey.entropy import Streams
-from covey.errors import CannotAnswerError, ParameterError, whole_number
+from covey.errors import CannotAnswerError, ParameterError, counted, whole_number
 from covey.html import card
 from covey.privacy.certificate import Distances
 from covey.reading import Reader
@@ -587,8 +587,8 @@ class Release(PrivateRelease):
         return card("Release", "synthetic", facts)
 
     def __repr__(self) -> str:
-        counted, width = "persons" if self.several else "rows", len(self.described.fields)
-        return f"Release({self.parts.m} synthetic {counted}, {width} columns; {self.privacy})"
+        units = counted(self.parts.m, "synthetic " + ("person" if self.several else "row"))
+        return f"Release({units}, {counted(len(self.described.fields), 'column')}; {self.privacy})"
 
 
 def streams_of(seed: int | None) -> Streams:

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from covey.cli.group import command, counted, number, options, say, table_options
-from covey.errors import ParameterError
+from covey.cli.group import command, number, options, say, table_options
+from covey.errors import ParameterError, counted
 
 
 @command("covey verify release/")

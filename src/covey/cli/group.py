@@ -111,11 +111,6 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[str]], indent: int = 0) ->
     return lines
 
 
-def counted(count: int, thing: str) -> str:
-    """A number of things."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
-
-
 @contextmanager
 def advice() -> Iterator[None]:
     """Show covey's warnings, which follow from public numbers, as plain lines."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from covey.cli.group import command, counted, file_options, grid, options, say, source_of, table_options
-from covey.errors import ParameterError
+from covey.cli.group import command, file_options, grid, options, say, source_of, table_options
+from covey.errors import ParameterError, counted
 
 if TYPE_CHECKING:
     from covey.methods.relations.exact import Proposal

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from covey.entropy import SEEDED_MARK
-from covey.errors import CannotAnswerError, optional
+from covey.errors import CannotAnswerError, counted, optional
 from covey.html import Html, breakable, shorten, text
 from covey.privacy.budget import shown
 from covey.privacy.certificate import of_hundred
@@ -43,7 +43,13 @@ def templates() -> Any:
     )
     found.filters |= {"quoted": "`{}`".format, "tenths": charts.tenths, "word": charts.word}
     found.globals |= {name: getattr(charts, name) for name in ("number", "percent", "side", "span", "up")}
-    found.globals |= {"breakable": breakable, "charts": charts, "count": "{:,}".format, "of_hundred": of_hundred}
+    found.globals |= {
+        "breakable": breakable,
+        "charts": charts,
+        "count": "{:,}".format,
+        "counted": counted,
+        "of_hundred": of_hundred,
+    }
     found.globals |= {"shorten": shorten, "shown": shown, "style_sheet": style_sheet}
     found.globals |= {"LARGE_EPSILON": LARGE_EPSILON, "NOT_PRIVATE": NOT_PRIVATE, "SEEDED_MARK": SEEDED_MARK}
     found.globals["ui"] = found.get_template("macros.html").module

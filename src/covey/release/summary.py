@@ -14,6 +14,7 @@ import numpy as np
 
 from covey.core.arrays import Floats, Integers
 from covey.core.numbers.grid import Measure
+from covey.errors import counted
 from covey.html import shorten
 from covey.methods.laws import CodeLaw
 from covey.release.contents import AnyRelease, PrivateRelease
@@ -117,7 +118,7 @@ def domain_words(field: Field) -> str:
     if field.type == "boolean":
         return " or ".join(reversed(field.flags))
     if field.type == "string":
-        return f"{len(field.labels)} categories"
+        return counted(len(field.labels), "category")
     low, high = field.axis.low, field.axis.high
     special = f", or {', '.join(field.special)}" if field.special else ""
     return f"{point(field, low)} to {point(field, high)}{special}"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from covey.errors import InputError, ParameterError
+from covey.errors import InputError, ParameterError, counted
 from covey.methods.regain.tables import Prior
 from covey.privacy.budget import Budget, budget_for, parameters
 from covey.release.model import read_arrays, read_json, read_model
@@ -51,9 +51,8 @@ class Verified:
     @property
     def words(self) -> str:
         """All numbers of rows."""
-        first, *others = self.tables.items()
-        more = " and ".join(f"{count} {name}" for name, count in others)
-        return f"{first[1]} {self.counted}{' with ' if more else ''}{more}"
+        more = " and ".join(f"{count:,} {name}" for name, count in list(self.tables.items())[1:])
+        return counted(self.rows, self.counted[:-1]) + (f" with {more}" if more else "")
 
 
 def described_by(folder: Path) -> Description:
@@ -238,16 +237,16 @@ def cite(folder: Path) -> dict[str, str]:
     if "epsilon" in facts:
         promise += f", {parameters(Fraction(facts['epsilon']), Fraction(facts['delta']))}, for {facts['unit']}"
     if checked.counted == "persons":
-        title, source = "Synthetic tables of {} persons with their events", f"confidential tables of {n:,} persons"
+        title, source = "Synthetic tables of {} with their events", f"confidential tables of {counted(n, 'person')}"
     else:
-        title, source = "Synthetic table of {} rows", f"a confidential table of {n:,} rows"
-    made = facts["about"]["made"]
+        title, source = "Synthetic table of {}", f"a confidential table of {counted(n, 'row')}"
+    made, title = facts["about"]["made"], title.format(counted(checked.rows, checked.counted[:-1]))
     sentence = (
-        f"{title.format(f'{checked.rows:,}')}, made on {made} with covey {facts['covey']} from {source}; {promise}. "
+        f"{title}, made on {made} with covey {facts['covey']} from {source}; {promise}. "
         f"SHA-256 of its list of checksums: {digest}. Method: {PAPER}"
     )
     bibtex = f"""@misc{{covey-{digest[:12]},
-  title = {{{title.format(checked.rows)} made with covey}},
+  title = {{{title} made with covey}},
   year = {{{made[:4]}}},
   note = {{{promise}; SHA-256 {digest}}}
 }}"""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.errors import ParameterError
+from covey.errors import ParameterError, counted
 from covey.libraries import pl
 from covey.table.columns import MISSING_WORDS, floats, parse_times, spelled
 from covey.table.dialects import Dialect, Spelling
@@ -488,7 +488,7 @@ class ColumnDraft:
         public = convention(list(self.counts))
         if public is not None:
             words = "labels that are a public convention" + (", in their order" if public[1] else "")
-            return self._field(f"{len(public[0])} labels", words, "string", enum=public[0], ordered=public[1])
+            return self._field(counted(len(public[0]), "label"), words, "string", enum=public[0], ordered=public[1])
         if (why := personal(self.text)) is not None:
             return self._leave(why)
         if self.distinct == n > 3 or (self.distinct > 0.5 * n and n > FEW):

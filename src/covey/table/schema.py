@@ -21,7 +21,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from covey.errors import ParameterError, nearest, whole_number
+from covey.errors import ParameterError, counted, nearest, whole_number
 from covey.table import document
 from covey.table.column_drafts import Note
 from covey.table.derived_fields import with_tables
@@ -40,6 +40,7 @@ __all__ = ["ORDERED_TYPES", "TYPES", "Constant", "Field", "Relation", "Schema", 
 __all__ += ["AtMost", "BodyRule", "Condition", "Forbid", "LessEqual", "Linear", "Rule", "Sum"]
 
 TRIPLES = 5  # looked for with a target, where nothing else is said: a handful, each of which makes the others noisier
+LISTED = 20  # columns that a schema shows of itself: what fits a screen
 NAMED = 5  # unconfirmed fields that a message lists: it lists them twice
 DRAFT_MARK = "draft: describes private data"
 
@@ -115,6 +116,12 @@ class Schema(Domain):
                 raise field.wrong(what, "Name such a field, or a number of letters.")
         if all(field.confirmed or field.follows is None for field in self.fields):
             _ = self.links  # circles and bounds that cannot hold are refused
+
+    def __repr__(self) -> str:
+        """Columns and their types, one line each."""
+        lines = [f"  {field.name}: {field.type}" for field in self.fields[:LISTED]]
+        more = [f"  … and {counted(len(self.fields) - LISTED, 'more column')}"] if len(self.fields) > LISTED else []
+        return "\n".join([f"Schema of {counted(len(self.fields), 'column')}", *lines, *more])
 
     def _check_rule(self, rule: Rule) -> None:
         fields = [self[name] for name in rule.fields]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 from fastapi import Depends, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
 
-from covey.errors import LedgerError
+from covey.errors import LedgerError, counted
 from covey.version import __version__
 from covey.web import forms
 from covey.web.forms import shown
@@ -17,7 +17,7 @@ from covey.web.security import REPORT_POLICY, Form, Refused, checked_form, megab
 from covey.web.work import Work
 from covey.web.workspace import Workspace
 
-templates.env.globals["version"] = __version__
+templates.env.globals |= {"version": __version__, "counted": counted}
 
 
 def sentence(words: str) -> str:
