@@ -14,7 +14,7 @@ import covey
 from audits.gates import opened
 from covey import reading
 from covey.core.tables.counts import column_counts, moments, size_counts
-from covey.core.tables.domain import CodeCounts, PairTables, RangeCounts
+from covey.core.tables.domain import CodeCounts, RangeCounts
 from covey.engines import local, spark
 from covey.engines.rows import Mapped
 from covey.errors import InputError, InternalError
@@ -147,17 +147,6 @@ def memory(request, monkeypatch):
         if "spark" in request.node.callspec.params.values():
             pytest.skip("Spark keeps its own records: there is nothing to read again")
         monkeypatch.setattr(reading, "KEEP_BYTES", 0)
-
-
-def test_sums_are_those_of_the_matrix(place, memory):
-    codes = Codec(SCHEMA).encode(survey())[0].astype(np.int64)
-    rows = covey.PrivateSynthesizer(1.0, schema=SCHEMA).prepare(place(survey())).rows
-    assert (rows.n, rows.p) == codes.shape
-    sizes = Codec(SCHEMA).domain_sizes
-    for kernel in (PairTables(sizes), CodeCounts((0, 1), sizes[:2]), CodeCounts((0,), (64,))):
-        found, wanted = opened(rows.reduce(kernel)).integers(), kernel(codes).integers()
-        assert all((a == b).all() for a, b in zip(found, wanted, strict=True))
-    assert (opened(rows.whole(lambda X: np.sort(X, axis=0))) == np.sort(codes, axis=0)).all()
 
 
 def test_numbers_that_are_counted_by_ranges_are_read_once(tmp_path, monkeypatch):

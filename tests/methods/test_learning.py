@@ -322,26 +322,12 @@ def test_several_rows_of_a_person_cost_as_many_times_the_noise(few_steps):
     assert not synth.schema.validate(synth.sample(300))
 
 
-def test_bundles_say_what_was_learned_and_claims_of_delta_are_verified(tmp_path):
-    """The line of the charge, the fields that were learned, and no trace of what nobody else has."""
-    synth = covey.PrivateSynthesizer(50.0, 1e-6, schema=schema(age="integer", ward="string", id="string"))
-    with pytest.warns(CoveyWarning, match="left out"):
-        synth.fit(messy(600))
-    bundle = write_bundle(synth.release(100), tmp_path / "b")
-    facts = json.loads((bundle / "privacy.json").read_text())
-    assert facts["charges"][0] == {
-        "purpose": "domains",
-        "amount": str(make_budget(50, 1e-6, labels=True).amount / 10),
-        "delta": "1/10000000",
-    }
-    assert (facts["learned"], facts["left_out"]) == (["age", "ward"], ["id"])
-    verify_bundle(bundle)
-    everything = b"".join(path.read_bytes() for path in bundle.iterdir())
-    assert "North" in everything.decode(errors="replace")
-    assert b"person-" not in everything
-    assert b"the only one" not in everything
+def test_claims_of_delta_are_verified(fitted):
+    facts = json.loads(json.dumps(private_facts(fitted.privacy, "0")))
+    assert facts["charges"][0]["delta"] == "1/10000000"
+    assert (facts["learned"], facts["left_out"]) == (list(fitted.privacy.learned), ["id", "text", "void"])
     for wrong, words in (
-        ({"amount": str(make_budget(50, 1e-6).amount)}, "larger amount"),
+        ({"amount": str(make_budget(4.0, 1e-6).amount)}, "larger amount"),
         ({"charges": [facts["charges"][0] | {"delta": "1/1000000"}]}, "more of δ"),
     ):
         with pytest.raises(InputError, match=words):

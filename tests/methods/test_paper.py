@@ -9,7 +9,6 @@ from audits.gates import paper_gate
 from covey.core.paper.blocks import block_sums
 from covey.core.paper.bodies import Ball, Box, Cube, HalfSpace, Intersection, ProductOfSimplices
 from covey.core.paper.covering import LatticeCovering
-from covey.core.paper.subspace import DIRECTION_BITS, quantise_directions
 from covey.entropy import Streams
 from covey.errors import ParameterError
 from covey.methods import paper
@@ -18,7 +17,6 @@ from covey.methods.paper import (
     anonymous_parameters,
     paper_parameters,
     private_centres,
-    scores,
 )
 from covey.methods.records import boolean_records, real_records
 from covey.privacy import gate as gate_module
@@ -122,15 +120,6 @@ def test_centres_always_lie_in_the_body(body):
     np.testing.assert_allclose(body.project(cloud.points), cloud.points, atol=1e-6)
     assert len(cloud) == LatticeCovering(1, 0.5).size  # every cell is released, empty or not
     assert cloud.weights.sum() == pytest.approx(1)
-
-
-def test_scores_of_a_record_are_the_same_in_any_batch():
-    generator = np.random.default_rng(1)
-    X = generator.integers(0, 2, (500, 77), dtype=np.uint8)
-    P = quantise_directions(np.linalg.qr(generator.standard_normal((77, 2)))[0])
-    whole = scores(X, P, np.sqrt(77))
-    assert (np.concatenate([scores(X[i : i + 7], P, np.sqrt(77)) for i in range(0, 500, 7)]) == whole).all()
-    assert np.abs(whole - X @ np.ldexp(P, -DIRECTION_BITS) / np.sqrt(77)).max() < 1e-12
 
 
 def test_records_never_leave_the_unit_ball():

@@ -126,13 +126,6 @@ def test_an_exclusive_or_of_a_person_is_chosen_measured_certified_and_followed(b
     assert "three attributes of a person" in found.certificate.sentence
 
 
-def test_nobody_with_events_is_no_error():
-    nobody = Histories(town(60).persons, np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), 5)
-    found, _ = fitted(nobody, 5.0, 1e-3)
-    drawn = found.law.draw(500, Streams.from_seed(0))
-    assert (drawn.counts == 0).mean() > 0.5
-
-
 def test_the_plan_is_public_and_its_shares_sum_to_one():
     budget = make_budget(1.0, 1e-9, persons=True)
     shares = PLAN.shares(10_000, budget, Fraction(1, 20))

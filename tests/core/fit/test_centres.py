@@ -14,22 +14,17 @@ def test_category_centres_match_their_tables():
     hot = np.hstack([np.eye(c)[X[:, a]] for a, c in enumerate(sizes)])
     shares = hot.mean(axis=0)
     covariances = DOMAIN.off_blocks(hot.T @ hot / len(X) - np.outer(shares, shares))
-    y = fit_category_centres(
-        Goal(shares, covariances, DOMAIN), 60, 800, np.random.default_rng(8), lambda _: None
-    ).points
+
+    def fitted(wanted, steps):
+        return fit_category_centres(Goal(shares, wanted, DOMAIN), 60, steps, np.random.default_rng(8), lambda _: None)
+
+    y = fitted(covariances, 800).points
     for a in range(3):
         np.testing.assert_allclose(y[:, DOMAIN.block(a)].sum(axis=1), 1, atol=1e-9)
     assert np.abs(y.mean(axis=0) - shares).max() < 2e-3
     own = DOMAIN.off_blocks(y.T @ y / 60 - np.outer(shares, shares))
     assert np.linalg.norm(own - covariances) < 0.03 * np.linalg.norm(covariances)
-    assert (
-        len(
-            fit_category_centres(
-                Goal(shares, 0 * covariances, DOMAIN), 60, 10, np.random.default_rng(8), lambda _: None
-            )
-        )
-        == 1
-    )
+    assert len(fitted(0 * covariances, 10)) == 1
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,6 @@ from covey.core.tables.counts import (
 from covey.core.tables.distance import bit_distances
 from covey.engines import local
 from covey.engines.local import ArrayRows
-from covey.methods.records import trimmed
 
 
 def bits(seed, n, p):
@@ -198,14 +197,6 @@ def test_distances_of_sparse_rows_are_those_of_dense_ones(share):
     dense, sparse = bit_distances(X, cloud), bit_distances(sp.csr_array(X), cloud)
     assert dense.keys() == sparse.keys() == {1, 2, 3}
     assert sparse == pytest.approx(dense, rel=1e-12)
-
-
-def test_declared_limits_are_kept_on_sparse_rows():
-    X = sparse_bits(100, 40, 0.3)
-    limits = [([3, 1, 2], 1), (list(range(10, 30)), 4)]
-    dense = trimmed(X, limits)
-    sparse = trimmed(sp.csr_array(X), limits)
-    assert (sparse.toarray() == dense).all()
 
 
 def test_canonical_rows_add_doubles_drop_zeros_and_leave_their_source_alone():
