@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -116,14 +115,12 @@ def pooled_geometrics():
 
 
 class QuickMatrix:
-    """Matrix noise in floating point, rounded: far quicker, and of the shipped law (tests/core/noise/test_matrix.py)."""
+    """Matrix noise in floating point, rounded: far quicker, of the shipped law (tests/core/noise: test_matrix, test_signs)."""
 
-    def __init__(self, scale, weights, generator):
+    def __init__(self, scale, weights, generator, signs):
         w = np.array([float(weight) for weight in weights])
-        drawn = self.simulate(float(scale), len(w), generator) * (w[:, None] * w)
+        drawn = simulated_matrix(float(scale), len(w), generator, signs) * (w[:, None] * w)
         self._drawn = np.rint(drawn).astype(np.int64)
-
-    simulate = staticmethod(simulated_matrix)
 
     def deviation(self, rows, columns):
         return float("nan")  # nobody asks here
@@ -132,17 +129,10 @@ class QuickMatrix:
         return self._drawn[rows, columns]
 
 
-class QuickSigns(QuickMatrix):
-    """The same for noise of signs (tests/core/noise/test_signs.py)."""
-
-    simulate = staticmethod(partial(simulated_matrix, signs=True))
-
-
 @contextmanager
 def quick_matrix_noise():
     """A context in which gates draw matrix noise in floating point."""
-    gate = covey.privacy.gate
-    with patch.object(gate, "MatrixNoise", QuickMatrix), patch.object(gate, "SignNoise", QuickSigns):
+    with patch.object(covey.privacy.gate, "MatrixNoise", QuickMatrix):
         yield
 
 

@@ -33,7 +33,7 @@ from covey.core.noise.integers import (
     knorm_noise,
     largest_with_gumbel,
 )
-from covey.core.noise.matrix import MatrixNoise, SignNoise
+from covey.core.noise.matrix import MatrixNoise
 from covey.core.paper.subspace import private_directions
 from covey.core.tables.learned import tail_quantile
 from covey.entropy import Streams
@@ -301,7 +301,7 @@ class Gate:
         """
         trace, law = moves.under(self.budget).trace, "signs" if signs else "matrix"
         payment = self._pay(purpose, share, law, lambda b: b.laplace_scale(trace) * self.steps)
-        noise = (SignNoise if signs else MatrixNoise)(payment.scale, weights, self._generator(purpose))
+        noise = MatrixNoise(payment.scale, weights, self._generator(purpose), signs=signs)
         return MatrixJoint(self, payment, noise)
 
     def choose(

@@ -2,6 +2,7 @@
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -9,12 +10,14 @@ import pytest
 from scipy.stats import ks_2samp
 
 from covey.core.noise import matrix as module
-from covey.core.noise.matrix import MatrixNoise, SignFactor, SignNoise, pair_deviation, simulated_matrix
+from covey.core.noise.matrix import MatrixNoise, SignFactor, pair_deviation, simulated_matrix
 from covey.core.noise.normals import STANDARD, Digits
 from covey.errors import ParameterError
 from tests.core.noise.test_matrix import ALL, FEW, entry, ones
 
 WEIGHTS = [Fraction(7, 3), Fraction(1, 5), Fraction(1), Fraction(2**40 + 1, 2**38), Fraction(3, 4)]
+
+sign_noise = partial(MatrixNoise, signs=True)
 
 
 def by_decimals(noise, weights, words=5):
@@ -59,10 +62,10 @@ def by_decimals(noise, weights, words=5):
 def test_decisions_agree_with_far_more_digits(scale, weights, digits, monkeypatch):
     """Few digits or a huge scale force the lazy path; no entry may come out differently."""
     refined = []
-    lazily = SignNoise._one
-    monkeypatch.setattr(SignNoise, "_one", lambda self, i, j: refined.append(1) or lazily(self, i, j))
+    lazily = MatrixNoise._one
+    monkeypatch.setattr(MatrixNoise, "_one", lambda self, i, j: refined.append(1) or lazily(self, i, j))
     for seed in range(3):
-        noise = SignNoise(scale, weights, np.random.default_rng(seed), digits)
+        noise = sign_noise(scale, weights, np.random.default_rng(seed), digits)
         assert (noise.block(ALL, ALL) == by_decimals(noise, weights)).all()
     assert len(refined) > 3
 
@@ -73,7 +76,7 @@ def test_a_bound_of_zero_decides_wrongly(monkeypatch):
     monkeypatch.setattr(MatrixNoise, "_proposal", lambda self, i, j: (proposal(self, i, j)[0], 0.0))
     wrong = 0
     for seed in range(4):
-        noise = SignNoise(Fraction(1000), ones(7), np.random.default_rng(seed), FEW)
+        noise = sign_noise(Fraction(1000), ones(7), np.random.default_rng(seed), FEW)
         wrong += int((noise.block(ALL, ALL) != by_decimals(noise, ones(7))).sum())
     assert wrong > 5
 
@@ -81,7 +84,7 @@ def test_a_bound_of_zero_decides_wrongly(monkeypatch):
 def test_the_bound_holds_and_is_not_wasteful():
     closest = 0.0
     for seed in range(2):
-        noise = SignNoise(Fraction(11, 7), ones(8), np.random.default_rng(seed))
+        noise = sign_noise(Fraction(11, 7), ones(8), np.random.default_rng(seed))
         q = np.arange(8)
         y, error = noise._proposal(q, q)
         for i in range(8):
@@ -154,7 +157,7 @@ def simulated(p, scale, count, seed=2):
 
 def test_the_law_is_that_of_its_cone_and_other_degrees_of_freedom_are_rejected(monkeypatch):
     p, scale, g = 3, 500, np.random.default_rng(1)
-    drawn = np.array([SignNoise(Fraction(scale), ones(p + 1), g).block(ALL, ALL) for _ in range(400)])
+    drawn = np.array([sign_noise(Fraction(scale), ones(p + 1), g).block(ALL, ALL) for _ in range(400)])
     assert min(p_values(drawn, p, scale)) > 1e-4
     assert min(p_values(simulated(p, scale, 1500), p, scale)) > 1e-4
     for wrong in (lambda p: p * p, lambda p: p + 2):
@@ -173,7 +176,7 @@ def test_correlations_have_two_degrees_of_freedom_more_than_columns(monkeypatch)
 
 @pytest.mark.parametrize(("p", "pairs", "sums"), [(8, 0.84, 0.91), (16, 0.90, 0.95), (100, 0.98, 0.99)])
 def test_there_is_less_noise_than_in_the_larger_cone(p, pairs, sums):
-    noise = SignNoise(Fraction(1000), ones(p + 1), np.random.default_rng(0))
+    noise = sign_noise(Fraction(1000), ones(p + 1), np.random.default_rng(0))
     larger = MatrixNoise(Fraction(1000), ones(p + 1), np.random.default_rng(0)).deviation(ALL, ALL)
     inside, beside = noise.deviation(slice(0, 1), slice(1, p)), noise.deviation(slice(p, p + 1), slice(0, p))
     assert inside / larger == pytest.approx(pairs, abs=0.006)
@@ -183,11 +186,11 @@ def test_there_is_less_noise_than_in_the_larger_cone(p, pairs, sums):
 
 def test_the_stated_deviations_are_those_of_the_noise():
     drawn = independent(4, 300, 6000, 8)
-    noise = SignNoise(Fraction(300), ones(5), np.random.default_rng(0))
+    noise = sign_noise(Fraction(300), ones(5), np.random.default_rng(0))
     assert drawn[:, 0, 1].std() == pytest.approx(noise.deviation(slice(0, 2), slice(1, 4)), rel=0.05)
     assert drawn[:, 4, 1].std() == pytest.approx(noise.deviation(slice(4, 5), slice(0, 4)), rel=0.05)
 
 
 def test_noise_without_a_column_is_refused():
-    with pytest.raises(ParameterError, match=r"a column and the constant, or more\.$"):
-        SignNoise(Fraction(1), ones(1), np.random.default_rng(0))
+    with pytest.raises(ParameterError, match="of signs at least 2, got 1"):
+        sign_noise(Fraction(1), ones(1), np.random.default_rng(0))

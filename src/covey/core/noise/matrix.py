@@ -175,8 +175,9 @@ def simulated_matrix(scale: float, dimension: int, generator: np.random.Generato
 class MatrixNoise:
     """The symmetric integer matrix Z_ij = ⌊w_i·w_j·(scale/2)·(W₁ − W₂)_ij + ½⌋, in blocks.
 
-    W₁ and W₂ are independent Wishart matrices of dimension q = len(weights) with q + 1 degrees of freedom. Every block belongs to
-    the same matrix, whatever the order in which blocks are asked for. Entries beyond ±2^62 are stored as ±2^62.
+    W₁ and W₂ are independent Wishart matrices of dimension q = len(weights) with q + 1 degrees of freedom; with `signs` they are
+    draws VVᵀ of the cone of equal diagonals (`SignFactor`), and the constant coordinate is last. Every block belongs to the same
+    matrix, whatever the order in which blocks are asked for. Entries beyond ±2^62 are stored as ±2^62.
     """
 
     def __init__(
@@ -185,15 +186,15 @@ class MatrixNoise:
         weights: Sequence[Fraction],
         generator: np.random.Generator,
         digits: Digits = STANDARD,
-        factor: type[Factor] = Factor,
+        signs: bool = False,
     ) -> None:
-        q = len(weights)
-        if not 1 <= q <= LARGEST:
-            raise ParameterError(f"matrix noise has between 1 and 2^20 rows, got {q}.")
+        q, factor = len(weights), SignFactor if signs else Factor
+        if not 1 + signs <= q <= LARGEST:
+            raise ParameterError(f"matrix noise has between 1 and 2^20 rows, and of signs at least 2, got {q}.")
         limit = Fraction(1 << RANGE)
         if not all(1 / limit <= x <= limit for x in (scale, *set(weights))):
             raise ParameterError("scale and weights must be positive, between 2^-200 and 2^200.")
-        self.dimension = q
+        self.dimension, self.signs = q, signs
         self.scale = Fraction(scale)
         self._denominator = lcm(*(Fraction(w).denominator for w in set(weights)))
         self._numerators: Wide = np.array([int(w * self._denominator) for w in weights], dtype=object)
@@ -201,9 +202,12 @@ class MatrixNoise:
         self._factors = (factor(q, generator, digits), factor(q, generator, digits))
 
     def deviation(self, rows: slice, columns: slice) -> float:
-        """Standard deviation of an entry off the diagonal, for weights of 1: the same in every block."""
-        del rows, columns
-        return float(self.scale) * sqrt((self.dimension + 1) / 2)
+        """Standard deviation of an entry off the diagonal, for weights of 1; of signs, of a pair or a sum beside the constant."""
+        if not self.signs:
+            return float(self.scale) * sqrt((self.dimension + 1) / 2)
+        p = self.dimension - 1
+        beside = p in (*range(self.dimension)[rows], *range(self.dimension)[columns])
+        return float(self.scale) * (sqrt(common_degrees(p) / (2 * p)) if beside else pair_deviation(p))
 
     def block(self, rows: slice, columns: slice) -> Integers:
         """Some rows and columns of the matrix; strips of rows [a, b) and columns [a, q) cover it in little memory."""
@@ -362,23 +366,3 @@ class SignFactor(Factor):
         value = self.common.cut(0, (rest, size), extra)
         low = value - 1 if np.signbit(offset) else value
         return max(low, 0), low + 1
-
-
-class SignNoise(MatrixNoise):
-    """The symmetric integer matrix Z_ij = ⌊w_i·w_j·(scale/2)·(X₁ − X₂)_ij + ½⌋, in blocks; the constant coordinate is last.
-
-    X₁ and X₂ are independent draws VVᵀ of the cone of equal diagonals (`SignFactor`).
-    """
-
-    def __init__(
-        self, scale: Fraction, weights: Sequence[Fraction], generator: np.random.Generator, digits: Digits = STANDARD
-    ) -> None:
-        if len(weights) < 2:
-            raise ParameterError("noise for signs has a column and the constant, or more.")
-        super().__init__(scale, weights, generator, digits, SignFactor)
-
-    def deviation(self, rows: slice, columns: slice) -> float:
-        """Standard deviation of an entry off the diagonal, for weights of 1: of a pair, or of a sum beside the constant."""
-        p = self.dimension - 1
-        beside = p in (*range(self.dimension)[rows], *range(self.dimension)[columns])
-        return float(self.scale) * (sqrt(common_degrees(p) / (2 * p)) if beside else pair_deviation(p))
