@@ -24,7 +24,7 @@ from covey.core.paper.subspace import principal_directions, private_directions, 
 from covey.core.tables.distance import marginal_error
 from covey.entropy import Streams
 from covey.errors import ParameterError, whole_number
-from covey.methods.paper import PaperParameters, paper_parameters, private_centres
+from covey.methods.paper import PaperParameters, anonymous_parameters, paper_parameters, private_centres
 from covey.methods.records import boolean_records, real_records
 from covey.privacy import bounds
 from covey.privacy.budget import make_budget
@@ -166,7 +166,7 @@ def spectral_partition(  # the symbols of Theorem 1.2 and Algorithm 1
         bits = is_bits(np.asarray(X))
         radius = float(np.sqrt(rows.shape[1]) if bits else np.linalg.norm(rows, axis=1).max()) or 1.0
     rows, probability = rows / radius, blocks.shares(len(rows), weights)
-    t, alpha = _choices(isqrt(k) if equal else k, t, alpha, rows.shape[1])
+    t, alpha = anonymous_parameters(isqrt(k) if equal else k, rows.shape[1], t, alpha)
     S = (rows * probability[:, None]).T @ rows
     V = principal_directions(S, t)
     cells = _labels(LatticeCovering(t, alpha).assign(rows @ V), len(rows))
@@ -187,17 +187,6 @@ def spectral_partition(  # the symbols of Theorem 1.2 and Algorithm 1
         mixed=float(probability[mixed].sum()),
         loss=blocks.covariance_loss(rows, labels, probability),
     )
-
-
-def _choices(k: int, t: int | None, alpha: float | None, p: int) -> tuple[int, float]:
-    """(3.4): t and α for at most k cells; one cell where the formulas give no dimension."""
-    if alpha is None:
-        alpha = (log(log(k)) / log(k)) ** 0.25 if k >= 3 else 1.0
-    if not alpha > 0:
-        raise ParameterError(f"alpha must be positive, got {alpha}.")
-    if t is None:
-        t = int(log(k) / log(7 / alpha)) if k >= 3 and alpha < 7 else 0
-    return min(whole_number(t, "t", 0), p), float(alpha)
 
 
 def _mixed(labels: Integers, cells: Integers) -> Array:

@@ -4,7 +4,7 @@ t and α are pinned where the bounds say something. A bound of 4ᵈ(4α² + tail
 """
 
 import warnings
-from math import sqrt
+from math import isqrt, sqrt
 
 import numpy as np
 import pytest
@@ -184,8 +184,7 @@ def test_algorithm_1_has_the_papers_t_and_alpha_and_its_groups_stay_in_their_cel
     assert covariance_loss(x, result.groups) <= covariance_loss(x, cells) + residual
 
 
-def exponent_one_half(k, p):
-    root = int(sqrt(k))
+def exponent_one_half(root, p):
     alpha = (np.log(np.log(root)) / np.log(root)) ** 0.5
     return min(int(np.log(root) / np.log(7 / alpha)), p), alpha
 
@@ -209,7 +208,7 @@ def test_theorem_4_1_two_clusters_and_random_groups():
     generator = np.random.default_rng(2)
     k, r = 10_000, 50
     x = generator.permutation(np.repeat([[-1.0], [1.0]], k * r // 2, axis=0))
-    t, alpha = anonymous_parameters(k, 1)
+    t, alpha = anonymous_parameters(isqrt(k), 1)
     allowed = bounds.within_cells(alpha, "improved") + bounds.lemma_3_3(2, "improved").value + 1 / sqrt(k)
     assert (t, allowed) == (1, pytest.approx(0.9394, abs=1e-4))  # t = 2 before it is cut to p = 1
     assert covariance_loss(x, anonymous_centres(real_records(x, Ball(1)), r).groups) <= 1e-4

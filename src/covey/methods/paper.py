@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, reduce
-from math import ceil, isfinite, log, sqrt
+from math import ceil, isfinite, isqrt, log, sqrt
 from operator import add, attrgetter
 from typing import Any, Literal
 
@@ -49,7 +49,7 @@ def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
     """Algorithm 1: microaggregation over an equipartition of lattice cells (Theorem 4.4)."""
     rows = records.rows
     k = rows.n // group_size
-    t, alpha = anonymous_parameters(k, rows.p)
+    t, alpha = anonymous_parameters(isqrt(k), rows.p)
     S = reduce(add, map(moments, rows.batches())).second / (rows.n * records.radius**2)
     P = quantise_directions(principal_directions(S, t))
     covering = LatticeCovering(t, alpha)
@@ -61,13 +61,15 @@ def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
     return AnonymousCentres(WeightedPoints(y.weights, y.points * records.unit), groups, t, alpha, loss)
 
 
-def anonymous_parameters(k: int, p: int) -> tuple[int, float]:
-    """Algorithm 1's t and α, from k' = ⌊√k⌋. For k' < 3 any equipartition will do: t = 0, one cell."""
-    k_root = int(sqrt(k))
-    if k_root < 3:
-        return 0, 1.0
-    alpha = (log(log(k_root)) / log(k_root)) ** 0.25
-    return min(int(log(k_root) / log(7 / alpha)), p), alpha
+def anonymous_parameters(k: int, p: int, t: int | None = None, alpha: float | None = None) -> tuple[int, float]:
+    """(3.4): t and α for at most k cells, where none is given; one cell where the formulas give no dimension."""
+    if alpha is None:
+        alpha = (log(log(k)) / log(k)) ** 0.25 if k >= 3 else 1.0
+    if not alpha > 0:
+        raise ParameterError(f"alpha must be positive, got {alpha}.")
+    if t is None:
+        t = int(log(k) / log(7 / alpha)) if k >= 3 and alpha < 7 else 0
+    return min(whole_number(t, "t", 0), p), float(alpha)
 
 
 def private_centres(records: Records, body: Body, par: PaperParameters, gate: Gate) -> tuple[WeightedPoints, Floats]:
