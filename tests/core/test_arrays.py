@@ -10,7 +10,6 @@ from covey.core.arrays import (
     blas_threads,
     hollow,
     is_bits,
-    packed_columns,
     require_memory,
     strips,
     symmetric,
@@ -40,12 +39,6 @@ def test_matrices_of_pairs():
     given = np.ones((2, 2))
     assert hollow(given).tolist() == [[0, 1], [1, 0]]
     assert given.all()  # a copy
-
-
-def test_packed_columns_count_as_columns_do():
-    X = np.random.default_rng(0).integers(0, 2, (131, 5), dtype=np.uint8)
-    both = np.bitwise_count(packed_columns(X)[1] & packed_columns(X)[3]).sum()
-    assert both == (X[:, 1] & X[:, 3]).sum()
 
 
 def test_what_does_not_fit_the_memory_is_refused(monkeypatch):

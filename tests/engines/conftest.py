@@ -43,10 +43,3 @@ def spark(tmp_path_factory):
     session = SparkSession.builder.master("local[2,4]").config(map=options).getOrCreate()
     yield session
     session.stop()
-
-
-def pytest_collection_modifyitems(items):
-    """Spark keeps no records here, so keeping them and reading them again are the same test."""
-    repeated = [i for i in items if getattr(i, "callspec", None) and i.callspec.params.get("place") == "spark"]
-    repeated = [i for i in repeated if i.callspec.params.get("memory") == "read again"]
-    items[:] = [i for i in items if i not in repeated]

@@ -14,7 +14,6 @@ from covey.privacy.budget import (
     budget_for,
     check_delta,
     check_epsilon,
-    delta_of,
     exact,
     make_budget,
     min_over_orders,
@@ -174,10 +173,6 @@ def test_the_conversion_never_gives_less_privacy_than_asked_and_little_more(epsi
     # 40 binary digits, whatever the size: the ledger writes it down exactly.
     assert rho.denominator & (rho.denominator - 1) == 0
     assert 36 <= rho.numerator.bit_length() <= 41
-
-
-def test_the_proof_at_one_order():
-    assert delta_of(0.01, 1.0, 20.0) == pytest.approx(19 * (0.2 - 1) + 20 * np.log1p(-1 / 20) - np.log(19))
 
 
 @pytest.mark.parametrize(
