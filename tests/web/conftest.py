@@ -137,6 +137,7 @@ def served(workspace):
     """A visitor who knows the address and has not entered yet."""
     listener, keys = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP), Secrets()
     listener.bind(("127.0.0.1", 0))
+    listener.listen()  # whoever comes before the app is ready waits
     port = listener.getsockname()[1]
     server = uvicorn.Server(uvicorn.Config(make_app(workspace, keys, port), log_level="error", lifespan="on"))
     thread = Thread(target=server.run, kwargs={"sockets": [listener]})
