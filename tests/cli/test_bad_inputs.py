@@ -299,6 +299,7 @@ def unreadable(line=CLEAN):
         "02 parquet without rows": ("table.parquet", parquet_of(table_bytes([])), "no rows"),
         "05 a quote that is not closed": ("table.csv", with_record('"' + line), f"line {PLACE + 2}"),
         "05 a quote inside": ("table.csv", with_record(line.replace("o", 'o"', 1)), f"line {PLACE + 2}"),
+        "05 a quoted part of a cell": ("table.csv", with_record('Ro"me",34,1,true,2020-05-17'), f"line {PLACE + 2}"),
         "05 text after a quote": ("table.csv", with_record('"Rome"x,34,1,true,2020-05-17'), f"line {PLACE + 2}"),
         "05 a quote in the header": ("table.csv", b'"' + table_bytes(), "line 1"),
         "01 mixed encodings": ("table.csv", with_record("Zürich" + line) + b"K\xf6ln,34,1,true,\n", "line 62"),
