@@ -94,8 +94,7 @@ def gram_microaggregate(G: Array, partition: Array, *, weights: Array | None = N
     G = np.asarray(G, dtype=np.float64)
     _ = blocks.coordinates(G)  # refuses what is no Gram matrix
     labels, probability = _labels(partition, len(G)), blocks.shares(len(G), weights)
-    shares, centres = blocks.gram_means(G, labels, probability)
-    return GramPartition(labels, shares, centres, blocks.gram_covariance_loss(G, labels, probability))
+    return GramPartition(labels, *blocks.gram_means(G, labels, probability))
 
 
 def damped_means(X: Array, partition: Array, b: float) -> Floats:

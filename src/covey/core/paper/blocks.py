@@ -198,13 +198,6 @@ def shares(n: int, weights: Array | None) -> Floats:
     return np.asarray(w / w.sum())
 
 
-def averaging(labels: Integers, probability: Floats) -> Floats:
-    """The k × n matrix whose row j takes the average over group j, labels being 0, …, k − 1."""
-    A = np.zeros((int(labels.max()) + 1, len(labels)))
-    A[labels, np.arange(len(labels))] = probability
-    return np.asarray(A / A.sum(axis=1, keepdims=True))
-
-
 def group_means(X: Array, labels: Integers, probability: Floats) -> WeightedPoints:
     """(4.1) for records with probabilities: a group has the weight of its records and sits at their weighted mean."""
     mass = np.asarray(np.bincount(labels, weights=probability), dtype=np.float64)
@@ -213,21 +206,21 @@ def group_means(X: Array, labels: Integers, probability: Floats) -> WeightedPoin
     return WeightedPoints(mass, sums / mass[:, None])
 
 
-def gram_means(G: Floats, labels: Integers, probability: Floats) -> tuple[Floats, Floats]:
-    """(4.1) from inner products: each group's weight, and the inner products of the groups' means."""
-    A = averaging(labels, probability)
-    return np.asarray(np.bincount(labels, weights=probability), dtype=np.float64), np.asarray(A @ G @ A.T)
-
-
 def covariance_loss(X: Array, labels: Integers, probability: Floats) -> float:
     """‖Σ_X − Σ_Y‖₂ = ‖E(X − Y)(X − Y)ᵀ‖₂ (Lemma 3.1), records having these probabilities."""
     inside = X - group_means(X, labels, probability).points[labels]
     return float(np.linalg.norm((inside * probability[:, None]).T @ inside))
 
 
-def gram_covariance_loss(G: Floats, labels: Integers, probability: Floats) -> float:
-    """The same from inner products: with R those of the residuals X − Y, the square of the loss is Σ π_i π_j R_ij²."""
-    A = averaging(labels, probability)[labels]
-    AG = A @ G
-    R = G - AG - AG.T + AG @ A.T
-    return float(np.sqrt(probability @ R**2 @ probability))
+def gram_means(G: Floats, labels: Integers, probability: Floats) -> tuple[Floats, Floats, float]:
+    """(4.1) from inner products: each group's weight, the inner products of the groups' means, and the covariance loss.
+
+    With R the inner products of the residuals X − Y, the square of the loss is Σ π_i π_j R_ij².
+    """
+    A = np.zeros((int(labels.max()) + 1, len(labels)))  # row j takes the average over group j
+    A[labels, np.arange(len(labels))] = probability
+    mass = A.sum(axis=1)
+    A /= mass[:, None]
+    means, own = A @ G @ A.T, (A @ G)[labels]
+    R = G - own - own.T + means[labels][:, labels]
+    return mass, means, float(np.sqrt(probability @ R**2 @ probability))

@@ -106,7 +106,6 @@ class ProductOfSimplices:
         if not len(sizes):
             raise ParameterError("sizes must name at least one block.")
         self.sizes = tuple(int(c) for c in sizes)
-        self.simplices = tuple(Simplex(c) for c in self.sizes)
         self.dimension = sum(self.sizes)
         self.radius = float(np.sqrt(len(self.sizes)))
 
@@ -117,7 +116,7 @@ class ProductOfSimplices:
 
     def project(self, points: Floats) -> Floats:
         """Project block by block."""
-        return np.hstack([s.project(points[:, at]) for s, at in zip(self.simplices, self.blocks(), strict=True)])
+        return np.hstack([Simplex(c).project(points[:, at]) for c, at in zip(self.sizes, self.blocks(), strict=True)])
 
 
 def l1_radius(body: Body) -> float:
@@ -137,11 +136,6 @@ def l1_radius(body: Body) -> float:
     return largest
 
 
-def _products(points: Floats, vector: Floats) -> Floats:
-    """⟨row, vector⟩ for each row, by elementwise arithmetic along the row."""
-    return np.asarray(np.ascontiguousarray(points * vector).sum(axis=1))
-
-
 class HalfSpace:
     """⟨normal, x⟩ ≤ offset; unbounded, so intersect it with a bounded body."""
 
@@ -155,7 +149,8 @@ class HalfSpace:
 
     def project(self, points: Floats) -> Floats:
         """Move points beyond the boundary straight back to it."""
-        beyond = np.maximum(_products(points, self.normal) - self.offset, 0.0)
+        along = np.ascontiguousarray(points * self.normal).sum(axis=1)  # row by row: no product of matrices
+        beyond = np.maximum(along - self.offset, 0.0)
         return np.asarray(points - np.outer(beyond / (self.normal @ self.normal), self.normal))
 
 
