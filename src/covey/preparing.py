@@ -334,7 +334,7 @@ def plan(  # what is described, how many there are, and what is promised
     """
     whole = Description.of(described)
     if (epsilon is None) == (target_error is None):
-        raise ArgumentError("give epsilon, or ", "target_error", " to find it.")
+        raise ArgumentError("give ", "epsilon", ", or ", "target_error", " to find it.")
     if whole.schema is None:
         if epsilon is None:
             raise ArgumentError("covey cannot find an epsilon for persons with events. Give ", "epsilon", ".")

@@ -44,8 +44,6 @@ def plan(  # click passes each option by its name
     from covey.workflow import Description, not_taken
     from covey.workflow import plan as predicted
 
-    if (epsilon is None) == (target_error is None):
-        raise ParameterError("give --epsilon, or --target-error to find it.")
     n = persons if rows is None else rows
     if n is None or (rows is not None and persons is not None):
         raise ParameterError("give --rows, or --persons for a release with --person.")

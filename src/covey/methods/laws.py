@@ -226,7 +226,7 @@ class PaperLaw(RowLaw):
 
     body: (
         Body | None
-    )  # None for bits, the product of simplices for categories; real rows of other bodies are not rounded
+    )  # None for bits, of categories the product of simplices; real rows of other bodies are not rounded
     rounded: bool  # whether rows of a product of simplices are rounded to categories
     codes: bool  # whether such rows come as codes rather than one-hot columns
 

@@ -166,9 +166,8 @@ def learn(rows: Rows, described: Description, gate: Gate) -> Learned:
         fields = _kept(part.schema, prefix, found)
         hidden = bool(own) and not any(field.categories > 1 for field in fields)
         guessed = guessed or hidden
-        for (
-            name
-        ) in own:  # the budget is spent: what is known least is released rather than nothing, and an order stays one
+        # The budget is spent: what is known least is released rather than nothing, and an order stays one.
+        for name in own:
             if hidden or (name == order and found[name] is None):
                 found[name] = _guessed_field(columns[places[name]][1], noisy.values[places[name]])
         # What matters most is forgotten where its column is left out: a refusal would lose the budget.

@@ -168,9 +168,7 @@ class Setting:
 class Comparison:
     """How far units are from a law: numbers that one replaced unit moves by 1/n at most."""
 
-    degrees: Sequence[
-        int | str
-    ]  # of the tables that `farthest` is the largest distance of; of persons, groups of tables
+    degrees: Sequence[int | str]  # of the tables that `farthest` is the largest distance of; of persons, groups
     farthest: Statistic  # the paper's measure
     misplaced: Statistic | None = None  # the share of units out of place, if there is such a thing
     columns: int = 2  # of a typical table, for it

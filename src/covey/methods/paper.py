@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial, reduce
-from math import ceil, isfinite, isqrt, log, sqrt
+from math import ceil, isqrt, log, sqrt
 from operator import add, attrgetter
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from covey.core.paper.subspace import DIRECTION_BITS, principal_directions, quan
 from covey.core.tables.counts import Counts, integer_scores, integer_squares, joined, moments
 from covey.core.tables.distance import covariance_loss
 from covey.errors import ParameterError, whole_number
-from covey.methods.records import Records
+from covey.methods.records import Records, require_extended
 from covey.privacy.budget import Charge, exact, split
 from covey.privacy.gate import Exact, Gate, Moves
 
@@ -232,8 +232,8 @@ def check_options(body: Body | None, options: Mapping[str, Any]) -> None:
     given: dict[str, Any] = {"kappa": 1 / 3, "constants": "paper"} | dict(options)
     kappa, constants, shares = given["kappa"], given["constants"], given.get("shares")
     t, alpha, b = (given.get(name) for name in ("t", "alpha", "b"))
-    if body is not None and (not isfinite(body.radius) or body.radius <= 0):
-        raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
+    if body is not None:
+        require_extended(body)
     if not 0 < exact(kappa, "kappa") < 1:
         raise ParameterError(f"kappa must lie strictly between 0 and 1, got {kappa}.")
     if constants not in ("paper", "improved"):

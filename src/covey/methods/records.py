@@ -20,6 +20,7 @@ from covey.engines.local import BATCH_ENTRIES, ArrayRows
 from covey.errors import ParameterError
 
 REAL_BITS = 20  # of a coordinate: `integer_squares` sums products of such entries exactly
+NOT_EXTENDED = "body must be bounded and not a single point. Intersect it with a Box or a Ball."
 FAR = 16.0  # radii of K: farther records are pulled in first, which keeps projections quick and finite
 
 
@@ -67,12 +68,17 @@ def real_records(X: Array, body: Body) -> Records:
     return Records(ArrayRows(X, prepare), unit=body.radius / grid, radius=float(grid))
 
 
+def require_extended(body: Body) -> None:
+    """Refuse a body without bounds, and one that is the point 0."""
+    if not 0 < body.radius < np.inf:
+        raise ParameterError(NOT_EXTENDED)
+
+
 def body_grid(body: Body) -> RealGrid:
     """The public grid of a body that `regain` counts on, or a refusal."""
-    lower, upper = bounding_box(body)
-    grid = RealGrid.of(lower, upper)
+    grid = RealGrid.of(*bounding_box(body))
     if not np.isfinite(grid.width).all() or not len(grid.live):
-        raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
+        raise ParameterError(NOT_EXTENDED)
     return grid
 
 

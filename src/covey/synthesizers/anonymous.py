@@ -16,7 +16,7 @@ from covey.entropy import SEEDED_MARK
 from covey.errors import ParameterError, whole_number
 from covey.methods.anonymous import METHODS, MixedCoding, MixedLaw, group_centres
 from covey.methods.laws import PaperLaw, balanced
-from covey.methods.records import Records, boolean_records, plain_records
+from covey.methods.records import Records, boolean_records, plain_records, require_extended
 from covey.reading import Form, Reader, read_bits, read_codes, read_reals
 from covey.release.contents import AnonymousRelease
 from covey.synthesizers.base import Synthesizer, check_domain
@@ -68,8 +68,8 @@ class AnonymousSynthesizer(Synthesizer):
             self._reader = Reader(Description.of(self._codec.schema), "cells" if self._codec.has_numbers else "bins")
         elif self.domain is not None:
             self.body = ProductOfSimplices(self.domain.sizes)
-        if body is not None and not 0 < body.radius < float("inf"):
-            raise ParameterError("body must be bounded and not a single point. Intersect it with a Box or a Ball.")
+        if body is not None:
+            require_extended(body)
         self.group_size = whole_number(group_size, "group_size", 2, "A group of one is a record.")
         self.method = method
         self.n: int | None = None

@@ -158,9 +158,8 @@ class PrivateSynthesizer(Synthesizer):
         super().__init__(body, seed, own)
         if whole is not None and several:
             whole = whole.each(lambda part: with_known_domains(part.schema))
-        self.described = (
-            whole if several else None if own is None else Description.of(own)
-        )  # what is public of the tables
+        # What is public of the tables.
+        self.described = whole if several else None if own is None else Description.of(own)
         find_device(device)  # refused here, before any table is opened
         self.device = device
         learns = self.described is not None and self.described.learns

@@ -30,7 +30,6 @@ from covey.methods.regain.tables import OneWayModel
 
 if TYPE_CHECKING:
     from covey.methods.persons.method import Split
-    from covey.methods.regain.tables import OneWayModel
 
 TINY = 1e-12  # what is divided by is never less
 LOST = 3.0  # a class of places with less than so many deviations of its noise is drawn as all others are

@@ -31,9 +31,7 @@ COMPARED = (20_000, 100_000)  # persons of the draw that a certificate is about:
 class Reference:
     """A public draw, counted in every table that a certificate compares."""
 
-    kinds: tuple[
-        str, ...
-    ]  # of queries: what each is about; the first is that of "events", in one cell of which everybody is
+    kinds: tuple[str, ...]  # of queries: what each is about; first that of "events", in one cell of which everybody is
     kernels: tuple[Any, ...]  # that count them
     starts: tuple[Integers, ...]  # where their tables begin
     drawn: Integers  # the counts of the draw, in steps, one after the other
