@@ -62,11 +62,8 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     private = ["--log", tmp_path / "log.json", "--title", "A small clinic", "--owner", "The registry"]
     done = run("release", package, *RELEASE, "--dataset", "clinic", "--ledger", ledger, "--out", out, *private)
     assert done.exit_code == 0, done.output
-    assert set(json.loads((tmp_path / "log.json").read_text())["columns"]) == {
-        "patients.age",
-        "visits.day",
-        "visits.ward",
-    }
+    logged = json.loads((tmp_path / "log.json").read_text())["columns"]
+    assert set(logged) == {"patients.age", "visits.day", "visits.ward"}
     assert "one person with all their rows" in done.output
     assert "too few for links" in done.output
     facts = json.loads((out / "privacy.json").read_text())
@@ -81,14 +78,12 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     said = done.output + (out / "README.md").read_text() + page + (out / "privacy.json").read_text()
     true_events = len(clinic()["visits"]["who"])
     told = re.sub("<[^>]*>", " ", said)  # places in pictures and digests are no counts
-    told = re.sub(
-        r'[\d,]+, in visits.csv|"visits": \d+', "", told
-    )  # how many were drawn, which may be as many by chance
+    # How many were drawn, which may be as many by chance.
+    told = re.sub(r'[\d,]+, in visits.csv|"visits": \d+', "", told)
     assert not re.search(rf"(?<![\w.,]){true_events}(?![\w.])", told)
     assert re.search(r"(?<![\w.,])300(?![\w.])", told)  # the number of persons is public, and would be found
-    assert not any(
-        f"p{k}," in (out / f"{name}.csv").read_text() for name in ("patients", "visits") for k in (1, 17, 299)
-    )
+    drawn = [(out / f"{name}.csv").read_text() for name in ("patients", "visits")]
+    assert not any(f"p{k}," in text for text in drawn for k in (1, 17, 299))
     assert "A small clinic" in page
     assert "The registry" in page
     assert "by all releases about these people so far, of a cap of 10" in page
@@ -108,9 +103,8 @@ def test_from_a_package_to_a_bundle_and_back(package, tmp_path):
     visits = (tmp_path / "visits.csv").read_text()
     (tmp_path / "visits.csv").write_text(visits.replace(",a\n", ",z\n", 3))
     line = "visits.ward: 3 of "
-    assert any(
-        words.startswith(line) for words in json.loads(run("evaluate", package, out, "--json").output)["changed"]
-    )
+    changed = json.loads(run("evaluate", package, out, "--json").output)["changed"]
+    assert any(words.startswith(line) for words in changed)
     assert f"CHANGED BY THE SCHEMA: {line}" in run("evaluate", package, out).output
     (tmp_path / "visits.csv").write_text(visits)
     assert "name a folder for them" in run("sample", out, "--rows", "3", "-o", tmp_path / "more.csv").output
@@ -150,10 +144,8 @@ def test_what_matters_most_is_named_by_table_and_field_and_kept_in_the_bundle(pa
     for m in covey.load(out).measurements.found:
         sds[m.query.of].add(float(np.max(m.sd)))
     assert max(sds["across"]) == pytest.approx(2 * min(sds["across"]))
-    assert (
-        "The fields are: 'patients.age'"
-        in run("release", package, *RELEASE, "--target", "x", "--seed", "1", "--out", out).output
-    )
+    unknown = run("release", package, *RELEASE, "--target", "x", "--seed", "1", "--out", out)
+    assert "The fields are: 'patients.age'" in unknown.output
 
 
 def test_an_earlier_bundle_serves_as_prior_where_its_tables_are_the_same(package, tmp_path):
@@ -228,10 +220,8 @@ def test_a_package_is_drafted_with_its_key_and_confirmed(package, tmp_path):
     assert "which column names the person" in torn.output
     twice = run("init", tmp_path / "visits.csv", tmp_path / "visits.csv", "-o", tmp_path / "other.json")
     assert "visits.csv is given twice" in twice.output
-    assert (
-        "several event tables are not supported yet"
-        in run("init", "a.csv", "b.csv", "c.csv", "-o", draft, "--force").output
-    )
+    three = run("init", "a.csv", "b.csv", "c.csv", "-o", draft, "--force")
+    assert "several event tables are not supported yet" in three.output
 
 
 def test_a_drafted_package_is_learned_and_columns_are_left_out_by_not_naming_them(package, tmp_path):

@@ -266,25 +266,10 @@ def test_columns_are_found_whatever_they_are_called(spark):
 
 def test_spark_types_are_read_as_they_are_elsewhere(spark):
     """Decimals, instants in the session's zone, times without a zone, days, bytes, nested values and holes."""
+    late, early = datetime(2024, 3, 1, 23, 30), datetime(2024, 3, 2, 0, 30)
     rows = [
-        (
-            decimal.Decimal("1.50"),
-            datetime(2024, 3, 1, 23, 30),
-            datetime(2024, 3, 1, 23, 30),
-            date(2024, 3, 1),
-            b"x",
-            [1],
-            1.0,
-        ),
-        (
-            decimal.Decimal("2.25"),
-            datetime(2024, 3, 2, 0, 30),
-            datetime(2024, 3, 2, 0, 30),
-            None,
-            b"y",
-            [2, 3],
-            float("nan"),
-        ),
+        (decimal.Decimal("1.50"), late, late, date(2024, 3, 1), b"x", [1], 1.0),
+        (decimal.Decimal("2.25"), early, early, None, b"y", [2, 3], float("nan")),
         (None, None, None, date(2024, 3, 9), b"\xff", None, None),
     ]
     kinds = "d decimal(9,2), at timestamp, plain timestamp_ntz, day date, raw binary, nested array<int>, number double"

@@ -13,17 +13,15 @@ from covey import AnonymousSynthesizer, Schema
 from covey.cli import main
 from covey.methods.anonymous import MixedCoding, join_until
 from covey.table.codec import MISSING, Codec
+from covey.table.schema import Field
 
+DAYS = {"minimum": "2000-01-01", "maximum": "2020-12-31"}
 SCHEMA = {
     "fields": [
         {"name": "sex", "type": "string", "constraints": {"enum": ["f", "m"], "required": True}},
         {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 120, "required": True}},
         {"name": "income", "type": "number", "constraints": {"minimum": 0, "maximum": 10000}},
-        {
-            "name": "since",
-            "type": "date",
-            "constraints": {"minimum": "2000-01-01", "maximum": "2020-12-31", "required": True},
-        },
+        {"name": "since", "type": "date", "constraints": DAYS | {"required": True}},
     ]
 }
 
@@ -138,15 +136,7 @@ def test_covey_anonymize_keeps_averages_of_numbers(tmp_path):
 
 
 def test_special_values_are_shares_of_groups_and_no_numbers():
-    fields = [
-        {
-            "name": "x",
-            "type": "integer",
-            "constraints": {"minimum": 0, "maximum": 100},
-            "covey": {"special": ["N", "?"]},
-        }
-    ]
-    codec = Codec(Schema.from_dict({"fields": fields}))
+    codec = Codec(Schema((Field("x", "integer", 0, 100, special=("N", "?")),)))
     cells, _ = codec.encode({"x": ["50", "N", "?", None, "100"]}, "cells")
     columns = MixedCoding(codec).encode(cells)
     assert columns.categories.argmax(axis=1).tolist() == [0, 1, 2, 3, 0]

@@ -131,9 +131,8 @@ def test_a_plan_says_what_is_gained_on_the_one_scale_that_all_errors_have():
     said = focus_words({"important": 0.001, "others": 0.003, "without": 0.002}, [3, 3, 1])
     assert said.startswith("noise moves about 0.36% of the rows in an important two-column table")
     assert "without this choice 0.72%, in other tables 1.1%" in said
-    assert "about 50%" not in focus_words(
-        {"important": 0.2, "others": 0.3, "without": 0.2}, [3, 3]
-    )  # beyond, columns are taken for independent
+    # Beyond, columns are taken for independent.
+    assert "about 50%" not in focus_words({"important": 0.2, "others": 0.3, "without": 0.2}, [3, 3])
 
 
 FLAGS = (2, 3, 2, 2)

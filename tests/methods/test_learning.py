@@ -171,9 +171,8 @@ def test_no_advice_asks_for_a_list_of_names():
 
 def test_flags_and_times_need_no_learning():
     fields = Field("year", "integer", 7, 7, required=True), Field("flag", "boolean", learn=True)
-    check_learning(
-        Schema(fields, rules=(Linear((("year", 1.0),), 9.0),)), Fraction(0)
-    )  # as a release knows the flag, so a plan
+    # As a release knows the flag, so a plan.
+    check_learning(Schema(fields, rules=(Linear((("year", 1.0),), 9.0),)), Fraction(0))
     synth = covey.PrivateSynthesizer(1.0, schema=schema(flag="boolean", clock="time"), seed=1).fit(messy())
     assert all(charge.purpose != "domains" for charge in synth.privacy.charges)
     assert synth.schema.learns == ()

@@ -44,9 +44,8 @@ def test_products_of_signs_move_by_one_each_whatever_row_is_added():
     weights = {1: Fraction(3, 2), 2: Fraction(1), 3: Fraction(1, 4), 4: Fraction(1, 9)}
     moved = [sum(squared(own, float(weights[d])) for d, own in signs_of(row).items()) for row in FLAGS]
     assert moved == pytest.approx([float(added_parities(4, weights))] * len(FLAGS))
-    assert max(moved) > float(
-        added_parities(4, {**weights, 2: Fraction(1, 2)})
-    )  # a weight that is too small is noticed
+    # A weight that is too small is noticed.
+    assert max(moved) > float(added_parities(4, {**weights, 2: Fraction(1, 2)}))
 
 
 def test_sums_and_pairs_of_signs_are_sums_over_rows():

@@ -250,8 +250,7 @@ def test_few_persons_are_advised_against_by_public_numbers():
 
 def test_shares_of_lags_are_those_of_pairs():
     assert lag_shares(np.array([0.5, 0.5, 0, 0])) == (1.0, 0.0)
-    one, two = lag_shares(
-        np.array([0, 0, 0.5, 0.5])
-    )  # of two events one pair; of three two next to each other, one apart
+    # Of two events one pair; of three two next to each other, one apart.
+    one, two = lag_shares(np.array([0, 0, 0.5, 0.5]))
     assert one == pytest.approx((1 + 2 / 3) / 2)
     assert two == pytest.approx((0 + 1 / 3) / 2)

@@ -101,22 +101,14 @@ def test_plan_check_and_guard_give_the_same_answer_before_the_charge(few_steps, 
     schema.save(tmp_path / "schema.json")
     ledger = Ledger(tmp_path / "ledger.json")
     ledger.open_dataset("t", Fraction(2))
-    room = (
-        round(plan(schema, n, epsilon, delta).prediction.memory_gib * 2**30) + spare
-    )  # a byte too few, or as many as are needed
+    # A byte too few, or as many as are needed.
+    room = round(plan(schema, n, epsilon, delta).prediction.memory_gib * 2**30) + spare
     for home in (arrays, prediction):
         monkeypatch.setattr(home, "allowed_memory", lambda: room)
     fits = spare == 0
     assert (NO_ROOM in plan(schema, n, epsilon, delta).prediction.warnings) != fits
-    order = PrivateOrder(
-        table(tmp_path / "t.csv", n),
-        tmp_path / "schema.json",
-        tmp_path / "out",
-        epsilon,
-        delta,
-        "t",
-        ledger=tmp_path / "ledger.json",
-    )
+    places = [table(tmp_path / "t.csv", n), tmp_path / "schema.json", tmp_path / "out"]
+    order = PrivateOrder(*places, epsilon, delta, "t", ledger=tmp_path / "ledger.json")
     if fits:
         # What was accepted is finished: the guard in `fit` has the same public numbers.
         release(order)

@@ -80,9 +80,8 @@ def test_persons_are_shuffled_with_their_events():
 
 def test_times_rise_within_a_person_and_histories_stay_within_their_bounds():
     owner = np.array([0, 0, 0, 1, 1, 2])
-    drawn = np.array(
-        [[5, 0], [9, 3], [1, 4], [8, 0], [0, 21], [7, 0]]
-    )  # a time, and one more than the time since the last
+    # A time, and one more than the time since the last.
+    drawn = np.array([[5, 0], [9, 3], [1, 4], [8, 0], [0, 21], [7, 0]])
     sorted_ = laid_in_order(Histories(np.zeros((3, 1)), drawn, owner, 3), Timing(order=0), 9)
     assert sorted_.events[:, 0].tolist() == [1, 5, 9, 0, 8, 7]
     laid = laid_in_order(Histories(np.zeros((3, 1)), drawn, owner, 3), Timing(order=0, gap=1), 9)

@@ -47,9 +47,8 @@ def test_tables_are_those_of_the_normal_law():
     for place in (3, 20, 31, 40):
         wanted = cell_table(p, q, correlations()[place]) - np.outer(p, q)
         assert tables[place] == pytest.approx(wanted, abs=2e-4)
-        assert (
-            abs(tables[place + 1 if place < 31 else place - 1] - wanted).max() > 4e-4
-        )  # the next correlation is told apart
+        # The next correlation is told apart.
+        assert abs(tables[place + 1 if place < 31 else place - 1] - wanted).max() > 4e-4
 
 
 def test_special_categories_stay_out_and_two_categories_have_an_order():

@@ -84,9 +84,8 @@ def test_a_tilt_brings_the_moments_and_no_new_value():
     two = np.repeat([0.0, 1.0], [2700, 300])
     assert tilt(two, 0.13, 0.2).mean() == pytest.approx(0.13, abs=0.003)  # a variance that two values cannot have
     assert (tilt(np.full(10, 0.3), 0.5, 0.1) == 0.3).all()
-    assert matched(np.zeros(3000), 0.015, 0.0147).mean() == pytest.approx(
-        0.015, abs=0.004
-    )  # a tail that noise had hidden
+    # A tail that noise had hidden.
+    assert matched(np.zeros(3000), 0.015, 0.0147).mean() == pytest.approx(0.015, abs=0.004)
 
 
 def test_ranks_and_copulas_keep_margins():

@@ -54,9 +54,8 @@ def test_weights_follow_what_judges_and_never_extrapolate():
     weights = thinning_weights(gram, estimates @ (truth + g.normal(0, 1, 400)), 1e-9)
     assert weights[0] > 0.8  # weights by chance, or those of the other estimate, are far from it
     assert (weights >= 0).all()
-    assert thinning_weights(gram, estimates @ (3 * truth), 1e-9).sum() == pytest.approx(
-        1
-    )  # plain least squares gives 2.8
+    # Plain least squares gives 2.8.
+    assert thinning_weights(gram, estimates @ (3 * truth), 1e-9).sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("ordered", [True, False])

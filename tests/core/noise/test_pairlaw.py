@@ -68,9 +68,8 @@ def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
     source, zero = CoveyNoise(np.random.default_rng(15)), Statistic.sum(nothing)
     monkeypatch.setattr(pairlaw, "MANY", 3)
     budget = a_budget(1, pure=False)
-    amount = (
-        budget.variance(pair_moves(law.domain).l2_squared) / law.scale
-    )  # what a row moves gets noise of this variance
+    # What a row moves gets noise of this variance.
+    amount = budget.variance(pair_moves(law.domain).l2_squared) / law.scale
 
     def draw():
         gate = a_gate("pairs", amount=amount, pure=False, source=source)

@@ -65,9 +65,8 @@ def test_one_row_moves_no_count_by_more_than_one_and_an_added_one_moves_none_dow
         for way, other in enumerate((replaced, added)):
             _, two, _, after = counted(other)
             assert np.abs(two - one).max() <= 1
-            assert (
-                np.abs(after - broken).max() <= 1
-            )  # those that break it, and those in which one side is missing, each
+            # Those that break it, and those in which one side is missing, each.
+            assert np.abs(after - broken).max() <= 1
             assert ((after - broken) ** 2).sum(axis=1).max() <= 2 - way  # an added row is broken or a hole, not both
             if way:
                 assert min((two - one).min(), (after - broken).min()) >= 0
