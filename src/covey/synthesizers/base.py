@@ -52,6 +52,7 @@ class Synthesizer:
         self.schema = schema
         self._codec = None if schema is None or (self._learns and schema.learns) else Codec(schema)
         self._reader: Reader | None = None
+        self._first_reader: Reader | None = None  # of a table as it was declared, where it may be read again
         self._seed = None if seed is None else whole_number(seed, "seed", 0)
         self._streams_taken = 0
         self._law: Any = None
@@ -127,7 +128,7 @@ class Synthesizer:
 
         A single table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
         """
-        return self._table_reader().prepare(table, encoding)
+        return (self._first_reader or self._table_reader()).prepare(table, encoding)
 
     def _table_reader(self) -> Reader:
         if self._reader is None:

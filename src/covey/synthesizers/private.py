@@ -489,13 +489,6 @@ class PrivateSynthesizer(Synthesizer):
         if advice:
             warnings.warn(advice, CoveyWarning, stacklevel=4)  # where `fit` was called
 
-    def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
-        """Read and encode a table, or tables by name, as the schema says. It may fail and spends nothing. The result is private.
-
-        A single table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
-        """
-        return (self._first_reader or self._table_reader()).prepare(table, encoding)
-
     # What is there once a table was fitted.
 
     @property
