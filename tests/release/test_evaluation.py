@@ -398,7 +398,7 @@ def test_every_kind_of_change_is_counted_with_its_share_and_told():
     # An anonymous bundle averages numbers, not bins.
     assert "age" not in changes_of(raw(), binned=False)[2].figures(codec)["columns"]
     said = "\n".join(lines("changed.txt", changed=figures))
-    assert "1 of 9 columns of the table are not in the bundle: name" in said
+    assert "1 of 9 columns of the table is not in the bundle: name" in said
     assert "delay: 25.0% of the cells lie beyond 0 to 1 and were moved to these limits" in said
     assert "which changes the mean from 75.5 to 0.75" in said
     assert "race: 25.0% of the cells are in no category of the schema and were merged into 'other'" in said
@@ -483,7 +483,7 @@ def told_apart(tmp_path_factory):
 def test_evaluate_puts_changes_first_on_the_screen_in_json_and_on_the_page(told_apart):
     said = run("evaluate", told_apart / "table.csv", told_apart / "bundle").output.splitlines()
     assert said[0].startswith("CONFIDENTIAL")
-    assert said[1] == "CHANGED BY THE SCHEMA: 1 of 9 columns of the table are not in the bundle: name"
+    assert said[1] == "CHANGED BY THE SCHEMA: 1 of 9 columns of the table is not in the bundle: name"
     assert said[2].startswith("CHANGED BY THE SCHEMA: delay: 25.0% of the cells lie beyond 0 to 1")
     assert any("against the table as the schema reads it" in line for line in said)
     told = run("evaluate", told_apart / "table.csv", told_apart / "bundle", "--json").output

@@ -17,6 +17,7 @@ from covey.privacy.budget import NOISE, Charge, PrivacyStatement
 from covey.privacy.certificate import WORDS, Certificate, Distances, OutOfPlace
 from covey.release.contents import AnonymousRelease, AnyRelease, Bounds
 from covey.release.model import read_json, read_model
+from covey.release.statements import GROUPED
 from covey.release.verify import checked_bundle, described_by, promised, rows_path, tables_of
 from covey.table.codec import Codec
 from covey.table.sources import ColumnValues, joined, open_source
@@ -72,7 +73,7 @@ def stored(place: Path) -> AnyRelease:
     facts, m = checked.facts, checked.rows
     parts = StoredRows(m, tuple((path, Codec(part.released)) for part, path in tables_of(place, described)))
     if "group_size" in facts:
-        named = {name: facts[name] for name in ("group_size", "n", "groups", "covariance_loss", "method", "seeded")}
+        named = {name: facts[name] for name in GROUPED}
         return AnonymousRelease(parts, described.unit.schema, **named, version=facts["covey"])
     fitted: Any = read_model(place, described)
     own: Bounds = None

@@ -97,8 +97,12 @@ def read(formula: str, family: str, release: Release) -> Model:
     for name in terms:
         held = Feature(feature.attribute, there, condition=True) if len(terms) == 1 and not there.all() else None
         for label, found in _terms(name, release):
-            if held is not None and found.condition and not _occurs(found, held, release):
-                continue
+            if held is not None and found.condition:
+                both = delta(release.moments((found, held)), ratio((0, 1), ()), None)
+                if not both.value[0] > RARE * np.sqrt(
+                    both.variance[0]
+                ):  # lost in noise among rows that have the outcome
+                    continue
             numbers |= {len(features): name} if label == name and columns.scale(name) is not None else {}
             features.append(found)
             labels.append(label)
@@ -155,12 +159,6 @@ def _filled(feature: Feature, there: Floats, release: Release) -> Feature:
     return Feature(feature.attribute, filled, feature.within)
 
 
-def _occurs(group: Feature, there: Feature, release: Release) -> bool:
-    """Whether a group stands out of the noise among rows that have the outcome."""
-    both = delta(release.moments((group, there)), ratio((0, 1), ()), None)
-    return bool(both.value[0] > RARE * np.sqrt(both.variance[0]))
-
-
 def _stands_out(place: int, mask: Floats, release: Release) -> bool:
     noise = release.evidence.noise({(place,): mask[None]})
     return float(mask @ release.evidence.one_way(place)) > RARE * float(np.sqrt(noise.variance[0]))
@@ -182,7 +180,8 @@ def fit(model: Model, release: Release, about: About) -> Estimate:
             return fit_linear(release, whole, lambda mean, second: least_squares(*inside(mean, second)), about)
         require_alike(features[1:], there, model, release)
     if model.family == "logistic":
-        return fit_logistic(release, moments, about)
+        own = logistic(moments, release.sampled(about))
+        return averaged(release, own, lambda rows: logistic_coefficients(rows.columns(features)), about)
     if model.there.all():
         return fit_linear(release, moments, least_squares, about)
     whole = release.moments((*features, there))
@@ -282,16 +281,7 @@ def fit_linear(release: Release, moments: Moments, function: Function, about: Ab
         second = F.T @ F / len(F) + np.diag(inside)
         return np.atleast_1d(function(F.mean(axis=0).astype(complex), second.astype(complex)).real)
 
-    own = delta(moments, function, release.sampled(about))
-    return averaged(release, own, of, about) if release.runs else own
-
-
-def fit_logistic(release: Release, moments: Moments, about: About) -> Estimate:
-    """Coefficients of a logistic regression, with their errors; averaged with replicates if there are any."""
-    own = logistic(moments, release.sampled(about))
-    if not release.runs:
-        return own
-    return averaged(release, own, lambda rows: logistic_coefficients(rows.columns(moments.features)), about)
+    return averaged(release, delta(moments, function, release.sampled(about)), of, about)
 
 
 def least_squares(mean: Array, second: Array) -> Array:
@@ -301,12 +291,7 @@ def least_squares(mean: Array, second: Array) -> Array:
     return np.concatenate([[mean[0] - b @ mean[1:]], b])
 
 
-def as_measured(mean: Array, second: Array) -> tuple[Array, Array]:
-    """Moments as they are: over all rows."""
-    return mean, second
-
-
-def require_steady(moments: Moments, names: Sequence[str], among: Among = as_measured) -> None:
+def require_steady(moments: Moments, names: Sequence[str], among: Among = lambda mean, second: (mean, second)) -> None:
     """Refuse regressors whose covariance drowns in its noise: more terms than the measurements support.
 
     `among` makes the moments of outcome and regressors from what was measured.
@@ -339,7 +324,7 @@ def logistic(
     rows: float | None,
     features: tuple[Feature, ...] | None = None,
     given: Feature | None = None,
-    inside: Among = as_measured,
+    inside: Among = lambda mean, second: (mean, second),
 ) -> Estimate:
     """Constant and coefficients of a 0/1 feature 0 on the others: fitted to the centres' rows, moved to the measured moments.
 
@@ -392,9 +377,7 @@ def _fit_logistic(y: Floats, X: Floats, terms: int) -> tuple[Floats, Floats]:
             raise CannotAnswerError(SEPARABLE) from None
         step = inverse @ score.mean(axis=0)
         beta = beta + step
-        if np.abs(step).max() < 1e-10 * (1 + np.abs(beta).max()):
-            break
-        if not np.all(np.isfinite(beta)):
+        if np.abs(step).max() < 1e-10 * (1 + np.abs(beta).max()) or not np.all(np.isfinite(beta)):
             break
     else:
         raise CannotAnswerError(SEPARABLE)

@@ -241,7 +241,9 @@ def centres_rows(release: Release, fitted: Fitted, streams: Streams) -> Rows:
 
 
 def averaged(release: Release, own: Estimate, statistic: Statistic, about: About) -> Estimate:
-    """The average with the centres' answer; the measured one alone where theirs is no number, or further off."""
+    """The average with the centres' answer; the measured one alone without replicates, or where theirs is none or further off."""
+    if not release.runs:
+        return own
     try:
         with np.errstate(all="ignore"):
             truth = statistic(release.centres_rows)

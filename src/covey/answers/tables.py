@@ -12,7 +12,6 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from covey.answers import columns as readable
 from covey.answers.release import Release
 from covey.core.arrays import Integers
 from covey.errors import CannotAnswerError, ParameterError
@@ -77,17 +76,12 @@ def cells(release: Release, sets: Iterable[Columns], of: tuple[str, ...] | None 
 def _labels(release: Release, a: int, bins: Integers) -> list[str]:
     """What the bins of an attribute are called."""
     if a < len(release.columns.names):
-        return labels_of(release.columns, release.columns.called[a], bins)
+        try:
+            return [label for label, _ in release.columns.groups(release.columns.called[a], bins)]
+        except CannotAnswerError:  # a number that follows another one has bins of their distance
+            return [f"distance, bin {k + 1}" for k in range(int(bins.max()) + 1)]
     members = [np.flatnonzero(bins == k) for k in range(int(bins.max()) + 1)]
     return [f"{own[0]} to {own[-1]}" if len(own) > 1 else f"{own[0]}" for own in members]
-
-
-def labels_of(columns: readable.Columns, name: str, bins: Integers) -> list[str]:
-    """What the bins of a column are called; a number that follows another one has bins of their distance."""
-    try:
-        return [label for label, _ in columns.groups(name, bins)]
-    except CannotAnswerError:
-        return [f"distance, bin {k + 1}" for k in range(int(bins.max()) + 1)]
 
 
 def write_rows(path: Path, names: tuple[str, ...], rows: Iterator[tuple[object, ...]]) -> Path:

@@ -1,27 +1,12 @@
-"""A release on disk: a folder that holds only public things. Its data are written first, whole or not at all.
+"""A release on disk: a folder that holds only public things. docs/reference/bundle.md lists its files.
 
-The data, whose checksums are in SHA256SUMS:
+Data that cost a budget must not be lost because a picture of them cannot be drawn: the data are written first, whole or not at
+all, with their checksums in SHA256SUMS, and lie at their place, synced to the disk, before the first word is made. The words
+(README, report, catalogue entries) are made from the data, with their checksums in SHA256SUMS.report. A bundle without that list
+is valid and not finished; `add_words` finishes it.
 
-    synthetic.csv or .parquet   the rows; of several tables a file for each, NAME.csv, in which persons are numbered from 1
-    schema.json                 the public schema they satisfy; of several tables datapackage.json
-    privacy.json                guarantee, neighbours, unit, ε and how it was spent, δ, n, mechanism, version, seeded or not
-    certificate.json            the private accuracy certificate (private bundles)
-    model.npz                   what more rows can be drawn from, at no cost (private bundles)
-    measurements.npz, .json     the noisy tables that were measured, and what they are (private bundles)
-
-Then the words, which are made from the data and can be made from it again, with their checksums in SHA256SUMS.report:
-
-    croissant.json              MLCommons Croissant metadata
-    dcat.json                   an entry for a data catalogue
-    deployment.yaml             an entry for the registry of deployments (private bundles)
-    README.md                   the same in plain words
-    report.html                 the same in pictures: one page without scripts or network
-
-Data that cost a budget must not be lost because a picture of them cannot be drawn: they lie at their place, synced to the disk,
-before the first word is made. A bundle without SHA256SUMS.report is valid and not finished; `add_words` finishes it.
-
-Only an `AnyRelease` can be written. Their fields are public by type: rows already sampled, centres
-already private, a certificate that carries its noise. Nothing here accepts a table of records, moments or groups.
+Only an `AnyRelease` can be written. Their fields are public by type: rows already sampled, centres already private, a certificate
+that carries its noise. Nothing here accepts a table of records, moments or groups.
 """
 
 from __future__ import annotations

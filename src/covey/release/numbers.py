@@ -142,20 +142,12 @@ def rank_correlations(numbers: Sequence[Number]) -> list[tuple[str, str, float, 
     ranked = [[rankdata(np.where(there(own), own, np.nan), nan_policy="omit") for own in both] for both in some]
     found = []
     for a, b in list(combinations(range(len(numbers)), 2))[:PAIRS]:
-        true, synthetic = (correlation(own[a], own[b]) for own in ranked)
-        found.append((numbers[a].field.name, numbers[b].field.name, true, synthetic))
+        both = []
+        for own in ranked:  # 0 where one of them is constant
+            x, y = np.stack([own[a], own[b]])[:, ~np.isnan(own[a] + own[b])]
+            both.append(float(np.corrcoef(x, y)[0, 1]) if len(x) and np.ptp(x) and np.ptp(y) else 0.0)
+        found.append((numbers[a].field.name, numbers[b].field.name, both[0], both[1]))
     return sorted(found, key=lambda one: -abs(one[2] - one[3]))
-
-
-def correlation(x: Floats, y: Floats) -> float:
-    """The correlation of two columns over the rows that have both; 0 where one of them is constant."""
-    both = ~(np.isnan(x) | np.isnan(y))
-    x, y = x[both], y[both]
-    if len(x) < 2:
-        return 0.0
-    x, y = x - x.mean(), y - y.mean()
-    length = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / length if length else 0.0
 
 
 def group_means(

@@ -190,21 +190,13 @@ def _limits(bands: Any, described: Description) -> Part | None:
 
 def accuracy(release: PrivateRelease, whole: Bounds) -> Part:
     """The certificate: the average total variation distance; in technical terms, by degree."""
-    certificate, schema = release.certificate, release.described.schema
-    groups, by_group = None, list[tuple[str, str]]()
-    if schema is not None:
-        groups = small_groups(Codec(schema).kinds, release.privacy.n, release.privacy.budget)
-    if certificate is not None and certificate.persons:
-        found = (whole or certificate.bound).items()
-        by_group = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in found]
-    given = {
-        "bound": stated(certificate, whole) or NO_CERTIFICATE,
-        "by_group": by_group,
-        "certificate": certificate,
-        "groups": groups,
-        "misplaced": None if certificate is None else certificate.misplaced,
-        "whole": Distances({}) if whole is None else whole,
-    }
+    found, schema, by_group = release.certificate, release.described.schema, list[tuple[str, str]]()
+    groups = schema and small_groups(Codec(schema).kinds, release.privacy.n, release.privacy.budget)
+    if found is not None and found.persons:
+        by_group = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in (whole or found.bound).items()]
+    given: dict[str, Any] = {"bound": stated(found, whole) or NO_CERTIFICATE, "by_group": by_group, "groups": groups}
+    given |= {"certificate": found, "misplaced": None if found is None else found.misplaced}
+    given["whole"] = Distances({}) if whole is None else whole
     return section("accuracy", "How accurate it is", "accuracy.html", **given)
 
 

@@ -27,6 +27,7 @@ PRIOR = (
     "for them, and both count if they are about the same persons"
 )
 WEAK = f"ε is larger than {LARGE_EPSILON}: the guarantee is weak"
+GROUPED = ("group_size", "n", "groups", "covariance_loss", "method", "seeded")  # of an anonymous release
 STEWARD = "to be filled in by the data owner"
 METHOD = "https://arxiv.org/abs/2107.05824"  # the paper that covey implements
 _TYPES = {
@@ -158,13 +159,8 @@ def anonymous_facts(release: AnonymousRelease) -> dict[str, Any]:
     return {
         "guarantee": f"{release.group_size}-anonymous microaggregation; NOT differential privacy",
         "private": False,
-        "group_size": release.group_size,
-        "n": release.n,
-        "groups": release.groups,
-        "covariance_loss": release.covariance_loss,
+        **{name: getattr(release, name) for name in GROUPED},
         "covariance_loss_note": "computed on real data",
-        "method": release.method,
-        "seeded": release.seeded,
         "note": SEEDED_MARK if release.seeded else "",
         "covey": release.version,
     }
@@ -172,51 +168,42 @@ def anonymous_facts(release: AnonymousRelease) -> dict[str, Any]:
 
 def certificate_facts(certificate: Certificate) -> dict[str, Any]:
     """certificate.json."""
+    said: dict[str, Any] = {
+        "sentence": certificate.sentence,
+        "confidence": certificate.confidence,
+        "joint": True,
+        "cost": {"amount": str(certificate.charge.amount), "unit": certificate.charge.unit},
+    }
     if certificate.persons:
-        return _persons_facts(certificate)
+        return said | {
+            "measure": "average total variation distance of the tables of a group, numbers in bins of about equal mass; "
+            "for numbers the largest distance of a distribution function, averaged by person",
+            "bound": {WORDS[kind]: bound for kind, bound in certificate.bound.items()},
+            "estimate": max(certificate.estimate.values()),
+            "about": f"a draw of {certificate.persons} persons from the model",
+            "persons": certificate.persons,
+        }
     own = certificate.misplaced
-    yardstick: dict[str, Any] = {}
     if own is not None:
         of = "two columns" if own.columns == 2 else "one column"
-        yardstick["average_total_variation"] = {
+        said["average_total_variation"] = {
             "measure": f"average total variation distance of tables of {of}: the proportion of rows that would have to move",
             "columns": own.columns,
             "bound": own.bound,
             "estimate": own.estimate,
         }
         if own.numbers:
-            yardstick["distribution_functions"] = {
+            said["distribution_functions"] = {
                 "measure": "Kolmogorov distance: the largest error of the proportion of rows below any value of a number",
                 "bound": own.bound,
             }
-    return {
-        "sentence": certificate.sentence,
-        "confidence": certificate.confidence,
-        **yardstick,
+    distance = "L2 distance of d-way tables"
+    return said | {
         "technical": certificate.technical,
-        "joint": True,
-        "measure": "L2 distance of d-way tables"
-        if certificate.categorical
-        else "RMSE_d: root mean square error of d-way proportions",
+        "measure": distance if certificate.categorical else "RMSE_d: root mean square error of d-way proportions",
         "bound": {str(d): b for d, b in certificate.bound.items()},
         "estimate": {str(d): b for d, b in certificate.estimate.items()},
         "about": "the model; rows drawn from it add their own distance, which is computed exactly: see this_table",
-        "cost": {"amount": str(certificate.charge.amount), "unit": certificate.charge.unit},
-    }
-
-
-def _persons_facts(found: Certificate) -> dict[str, Any]:
-    return {
-        "sentence": found.sentence,
-        "confidence": found.confidence,
-        "joint": True,
-        "measure": "average total variation distance of the tables of a group, numbers in bins of about equal mass; "
-        "for numbers the largest distance of a distribution function, averaged by person",
-        "bound": {WORDS[kind]: bound for kind, bound in found.bound.items()},
-        "estimate": max(found.estimate.values()),
-        "about": f"a draw of {found.persons} persons from the model",
-        "persons": found.persons,
-        "cost": {"amount": str(found.charge.amount), "unit": found.charge.unit},
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from itertools import combinations
 
 import numpy as np
 
@@ -191,12 +192,10 @@ def coarsened(codes: Integers, columns: Sequence[Column]) -> tuple[Integers, lis
 def associations(codes: Integers, columns: Sequence[Column]) -> Floats:
     """Cramér's V of every pair of attributes, corrected for the bias of small tables (Bergsma 2013); the diagonal is 1."""
     codes, sizes = coarsened(codes, columns)
-    q, m = len(sizes), len(codes)
-    out = np.eye(q)
-    for a in range(q):
-        for b in range(a + 1, q):
-            table = np.bincount(codes[:, a] * sizes[b] + codes[:, b], minlength=sizes[a] * sizes[b])
-            out[a, b] = out[b, a] = cramers_v(table.reshape(sizes[a], sizes[b]), m)
+    out = np.eye(len(sizes))
+    for a, b in combinations(range(len(sizes)), 2):
+        table = np.bincount(codes[:, a] * sizes[b] + codes[:, b], minlength=sizes[a] * sizes[b])
+        out[a, b] = out[b, a] = cramers_v(table.reshape(sizes[a], sizes[b]), len(codes))
     return out
 
 
