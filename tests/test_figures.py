@@ -12,7 +12,7 @@ from benchmarks import claims, panels
 from benchmarks.intervals import page as page_of_intervals
 from benchmarks.nist.__main__ import lines_page as lines_of_nist
 from benchmarks.nist.__main__ import page as page_of_nist
-from benchmarks.peers import coverage
+from benchmarks.peers import coverage, mixed
 from benchmarks.peers import page as peers
 from benchmarks.peers.tables import exclusive, explained
 from benchmarks.quotes import GIVEN, NUMBER, ROOT, WATCHED, Quote, quotes, rows
@@ -84,11 +84,18 @@ def test_intervals_that_hold_are_counted_and_those_beside_the_truth_are_not():
         assert told["share"]["widths"][0] == pytest.approx(2 / 1.96)
 
 
-def test_the_page_of_intervals_is_that_of_its_csv():
-    with (PAGES / "intervals.csv").open() as file:
+@pytest.mark.parametrize(
+    ("name", "page", "fewest"),
+    [
+        ("intervals", page_of_intervals, 14),
+        ("mixed", mixed.page, 100),
+    ],
+)
+def test_a_page_is_that_of_its_csv(name, page, fewest):
+    with (PAGES / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) >= 14
-    assert (PAGES / "intervals.md").read_text() == page_of_intervals(rows)
+    assert len(rows) >= fewest
+    assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == page(rows)
 
 
 def test_the_table_of_nist_is_that_of_its_csv():

@@ -70,8 +70,8 @@ def group_errors(table: Table, codes, true, made):
     return np.array(found or [0.0])
 
 
-def coarse_codes(table: Table, codes, true, made):
-    """Numbers by the true table's twenty quantiles, missing ones apart; categories as they are."""
+def coarse_codes(table: Table, codes, true, made, parts=QUANTILES):
+    """Numbers by the true table's quantiles, missing ones apart; categories as they are."""
     out, sizes = np.empty_like(codes), []
     for j, column in enumerate(table.columns):
         if not column.number:
@@ -80,7 +80,7 @@ def coarse_codes(table: Table, codes, true, made):
             continue
         s = int(column.missing)
         plain = true[j][table.codes[:, j] >= s]
-        edges = np.unique(np.quantile(plain, np.arange(1, QUANTILES) / QUANTILES)) if len(plain) else np.zeros(0)
+        edges = np.unique(np.quantile(plain, np.arange(1, parts) / parts)) if len(plain) else np.zeros(0)
         out[:, j] = np.where(codes[:, j] < s, codes[:, j], s + np.searchsorted(edges, made[j], side="right"))
         sizes.append(s + len(edges) + 1)
     return out, sizes

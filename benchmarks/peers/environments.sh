@@ -1,14 +1,18 @@
 #!/bin/sh
 # An environment for each peer under build/peers, with the versions in constraints/. A peer that cannot be installed is
 # skipped: the comparison then says "not installed". torch comes first, so that the build without CUDA satisfies what needs it.
+# environments.sh NAME ... builds those alone.
 here=$(dirname "$0")
 python=${PYTHON:-python3}
+only=${*:-}
+wanted() { case " ${only:-$1} " in *" $1 "*) ;; *) return 1 ;; esac }
 
 # Peers that are on no package index are read from the folder PEERS by their runners; here is what they need. Some want a Python
 # of their own (pyenv's or the system's); where it is missing the peer is reported as not installed.
 environment() {
     name=$1
     shift
+    wanted "$name" || return
     other=$(command -v "${1#python=}" || true)
     case $1 in python=*) shift; [ -n "$other" ] || { echo "$name: no such Python"; return; } ;; *) other=$python ;; esac
     [ -e "build/peers/$name/.installed" ] && return
@@ -24,6 +28,7 @@ environment() {
 
 # Exactly the versions in constraints/, whatever their makers ask for: what these need and what they use are not the same.
 frozen() {
+    wanted "$1" || return
     other=$(command -v "$2" || true)
     [ -n "$other" ] || { echo "$1: no such Python"; return; }
     [ -e "build/peers/$1/.installed" ] && return
@@ -41,8 +46,9 @@ environment anonypyx anonypyx
 environment sdmetrics sdmetrics
 environment dpsynth python=python3.12 'jax[cpu]==0.10.2' mbi==2.0.0 dp-accounting==0.6.0 'etils[epath]' pandas attrs absl-py \
     pydantic pyyaml more-itertools networkx scipy tqdm
-environment privatepgm 'jax[cpu]==0.4.38' 'pandas<3' 'numpy<2.3' networkx chex optax attrs
+environment privatepgm 'jax[cpu]==0.4.38' 'pandas<3' 'numpy<2.3' networkx chex optax attrs matplotlib
 frozen twinify python3.10
 frozen gsd python3.10  # of smartnoise-synth, which it asks for, it uses what reads tables alone: neither torch nor mbi
 environment margnet torch pandas scikit-learn scipy tomli networkx tqdm matplotlib
 environment tabpe torch pandas scikit-learn omegaconf==2.3.0 generalimport tenacity matplotlib requests tqdm
+environment ebm interpret-core scikit-learn

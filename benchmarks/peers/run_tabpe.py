@@ -1,14 +1,17 @@
 """Tab-PE from the folder PEERS/DPSDA: private evolution of 1,000 rows, with the settings of its example for adult.
 
 All columns are categories, and none is a label: labels would be released with their true shares. Rows are drawn from the last
-1,000. Its guarantee is for rows that are added or removed.
+1,000. Its guarantee is for rows that are added or removed. "labelled" has the settings of its example for Artificial Characters:
+numbers, the last column as label, and the real limits and shares of labels, which that example takes without noise.
 """
 
+import json
 import os
 import sys
+import tempfile
 from unittest.mock import MagicMock
 
-ITERATIONS, EVOLVED = 30, 1_000
+ITERATIONS, EVOLVED, LABELLED = 30, 1_000, 15
 
 
 def prepare(method):
@@ -22,7 +25,7 @@ def prepare(method):
     pd.options.mode.copy_on_write = True
     from pe.api import TabularAPI
     from pe.constant.data import LABEL_ID_COLUMN_NAME, TABULAR_DATA_COLUMN_NAME, VARIATION_API_FOLD_ID_COLUMN_NAME
-    from pe.data import Data, TabularColumnType
+    from pe.data import Data, TabularColumnType, TabularCSV
     from pe.embedding import TabularEmbedding
     from pe.histogram import NearestNeighbors
     from pe.population import CompositePopulation, PEPopulation
@@ -37,20 +40,40 @@ def prepare(method):
         facts = {"cat_columns": names, "int_columns": [], "float_columns": [], "feature_columns": names}
         label = [{"name": "all", "column_values": {}}]
         data = Data(data_frame=frame, metadata={**facts, "label_columns": [], "label_info": label})
-        api = TabularAPI(info, num_iterations=ITERATIONS)
-        nearest = NearestNeighbors(TabularEmbedding(info), mode="L2", lookahead_degree=0, backend="torch")
+        found = evolved(data, info, TabularAPI(info, num_iterations=ITERATIONS), ITERATIONS, (epsilon, delta))
+        drawn = found[TABULAR_DATA_COLUMN_NAME].sample(rows, replace=True, random_state=0)
+        return pd.DataFrame(drawn.tolist(), columns=names).astype(int)
+
+    def labelled(table, domain, rows, epsilon, delta):
+        *names, label = list(domain)
+        whole = [name for name in names if (table[name] % 1 == 0).all()]
+        facts = {"cat_columns": [], "int_columns": whole, "float_columns": [n for n in names if n not in whole]}
+        with tempfile.TemporaryDirectory() as folder:
+            table.to_csv(f"{folder}/rows.csv", index=False)
+            with open(f"{folder}/facts.json", "w") as file:
+                json.dump(facts | {"label_columns": [label]}, file)
+            data = TabularCSV(f"{folder}/rows.csv", f"{folder}/facts.json")
+        info, rates = data.get_tab_info(), {"mutation_rate_init": 0.5, "mutation_rate_final": 0.01}
+        api = TabularAPI(info=info, decay_type="polynomial", gamma=0.2, num_iterations=LABELLED, **rates)
+        found = evolved(data, info, api, LABELLED, (epsilon, delta)).sample(rows, replace=True, random_state=0)
+        out = pd.DataFrame(found[TABULAR_DATA_COLUMN_NAME].tolist(), columns=data.metadata["feature_columns"])
+        values = [own["column_values"][label] for own in data.metadata["label_info"]]
+        return out.assign(**{label: [values[k] for k in found[LABEL_ID_COLUMN_NAME]]})[list(domain)]
+
+    def evolved(data, info, api, iterations, promise):
+        nearest = NearestNeighbors(embedding=TabularEmbedding(info), mode="L2", lookahead_degree=0, backend="torch")
         first = {"initial_variation_api_fold": 0, "next_variation_api_fold": 1, "histogram_threshold": 0}
         later = {"initial_variation_api_fold": 3, "next_variation_api_fold": 3}
         draws = PEPopulation(api=api, keep_selected=False, selection_mode="sample", **first)
         ranks = PEPopulation(api=api, keep_selected=True, selection_mode="rank", **later)
-        population = CompositePopulation(populations=[draws] * 5 + [ranks] * (ITERATIONS - 5))
+        population = CompositePopulation(populations=[draws] * 5 + [ranks] * (iterations - 5))
         runner = PE(priv_data=data, population=population, histogram=nearest)
-        schedule = [EVOLVED] * ITERATIONS
+        epsilon, delta = promise
+        schedule = [EVOLVED] * iterations
         done = runner.run(num_samples_schedule=schedule, delta=delta, epsilon=epsilon, save_checkpoint=False)
         found = done.data_frame
         if VARIATION_API_FOLD_ID_COLUMN_NAME in found:
             found = found[found[VARIATION_API_FOLD_ID_COLUMN_NAME] == -1]
-        drawn = found[TABULAR_DATA_COLUMN_NAME].sample(rows, replace=True, random_state=0)
-        return pd.DataFrame(drawn.tolist(), columns=names).astype(int)
+        return found
 
-    return synthesize
+    return labelled if method == "labelled" else synthesize
