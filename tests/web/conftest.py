@@ -55,6 +55,15 @@ class Page:
     def post(self, path, data=None, **options):
         return self.client.post(path, data={"csrf": self.csrf, **(data or {})}, **options)
 
+    def charges(self, dataset="visits"):
+        return [event for event in self.workspace.ledger.history(dataset) if event.kind == "charge"]
+
+    def sent(self, path, form=None):
+        """A form that is sent and taken."""
+        answer = self.post(path, form)
+        assert answer.status_code == 303, words(answer)
+        return answer
+
     def refused(self, path, form, *said, code=422):
         """A form that is sent and refused in these words."""
         answer = self.post(path, form)

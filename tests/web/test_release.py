@@ -32,15 +32,11 @@ from covey.workflow import STAGES
 from tests.web.conftest import Page, opened_workspace, words
 
 
-def charges(page):
-    return [event for event in page.workspace.ledger.history("visits") if event.kind == "charge"]
-
-
 def test_a_private_release_from_review_to_zip(page):
     work = page.ready_work(size=300, guarantee="delta", delta="1e-7", owner="Ada Lovelace", purpose="teaching")
     assert "2 of 2" not in words(page.get(f"/work/{work}/review"))
     assert "owner: Ada Lovelace; purpose: teaching" in words(page.get(f"/work/{work}/review"))
-    assert page.post(f"/work/{work}/release", {"review": page.review(work)}).status_code == 303
+    page.sent(f"/work/{work}/release", {"review": page.review(work)})
     assert "Releasing" in words(page.get(f"/work/{work}/release"))
     job = page.finished(work)
     assert job.state == "done", job.message
@@ -53,7 +49,7 @@ def test_a_private_release_from_review_to_zip(page):
     assert archive.testzip() is None
     assert {Path(name).name for name in archive.namelist()} == {path.name for path in job.bundle.iterdir()}
     assert verify_bundle(job.bundle).rows == 300
-    assert len(charges(page)) == 1
+    assert len(page.charges()) == 1
     assert [event.kind for event in page.workspace.ledger.history("visits")] == ["open", "charge", "release"]
     report = page.get(f"/work/{work}/bundle/report").text
     assert all(said in report for said in ("Ada Lovelace", "teaching", "of a cap of"))
@@ -84,7 +80,7 @@ def test_an_anonymous_release_tells_the_steward_alone_and_shows_its_report_apart
     assert "groups agree on ward" in said
     assert not any("agree on ward" in path.read_text(errors="ignore") for path in job.bundle.iterdir())
     assert (job.bundle / "synthetic.parquet").exists()
-    assert charges(page) == []
+    assert page.charges() == []
     # The report is shown in a world of its own.
     text = page.get(f"/work/{work}/bundle").text
     assert re.search(r"<iframe[^>]+ sandbox>", text)
@@ -108,8 +104,8 @@ def test_clicking_often_and_at_once_charges_once(page):
         answers = list(pool.map(lambda _: page.post(f"/work/{work}/release", {"review": key}), range(16)))
     assert {answer.status_code for answer in answers} == {303}
     assert page.finished(work).state == "done"
-    assert page.post(f"/work/{work}/release", {"review": key}).status_code == 303
-    assert len(page.workspace.work(work).jobs) == len(charges(page)) == 1
+    page.sent(f"/work/{work}/release", {"review": key})
+    assert len(page.workspace.work(work).jobs) == len(page.charges()) == 1
     # The page of the same review offers no second release; another one takes a word of its own.
     closed = page.get(f"/work/{work}/review")
     assert 'name="review"' not in closed.text
@@ -130,7 +126,7 @@ def test_a_review_holds_only_for_what_it_showed(page):
 
 def released(page, work):
     """The job of a review, followed to its end."""
-    assert page.post(f"/work/{work}/release", {"review": page.review(work)}).status_code == 303
+    page.sent(f"/work/{work}/release", {"review": page.review(work)})
     return page.finished(work)
 
 
@@ -182,7 +178,7 @@ def test_every_page_of_a_table_that_is_being_released_leads_to_its_release(page)
     # A job that waits can be cancelled, and costs nothing.
     assert "Waiting" in words(page.get(f"/work/{work}/release"))
     assert "Cancelled" in words(page.post(f"/work/{work}/cancel", headers={"hx-request": "true"}))
-    assert (page.workspace.work(work).job.state, charges(page)) == ("cancelled", [])
+    assert (page.workspace.work(work).job.state, page.charges()) == ("cancelled", [])
     said = words(page.get(f"/work/{work}/review"))
     assert "it was cancelled, and nothing was charged" in said
     assert "has been released" not in said
@@ -202,7 +198,7 @@ def test_an_exhausted_budget_is_told_before_and_during(page):
     said = words(page.get(f"/work/{other}/release"))
     assert "does not cover this" in said
     assert "Nothing was charged" in said
-    assert len(charges(page)) == 1
+    assert len(page.charges()) == 1
 
 
 def test_a_running_job_is_really_killed(page):
@@ -218,7 +214,7 @@ def test_a_running_job_is_really_killed(page):
     assert job.cancel()
     assert job.process.wait(600) == -signal.SIGKILL
     assert job.state == "cancelled"
-    assert charges(page) == []
+    assert page.charges() == []
     assert not job.bundle.exists()
 
 
@@ -252,7 +248,7 @@ def test_a_worker_that_finds_the_gate_shut_or_no_server_spends_nothing(page):
     done = subprocess.run([sys.executable, "-m", "covey.web.jobs", str(place)], stdout=write, timeout=600)
     os.close(write)
     assert done.returncode in (0, 120)  # 120: Python could not flush the broken pipe at its end
-    assert charges(page) == []
+    assert page.charges() == []
     assert not job.gate.exists()
 
 
@@ -260,12 +256,12 @@ def test_a_worker_killed_after_the_charge_is_told_by_the_ledger(page):
     work = page.ready_work(size=10_000)
     job = page.workspace.order(page.workspace.work(work))
     page.workspace.start(job)
-    while not charges(page) and not job.over:
+    while not page.charges() and not job.over:
         time.sleep(0.01)
     assert not job.cancel()
     os.kill(job.process.pid, signal.SIGKILL)
     page.followed(job)
-    assert len(charges(page)) == 1
+    assert len(page.charges()) == 1
     assert job.state == "failed"
     assert "charge was made" in job.message
     assert not job.bundle.exists()
@@ -308,7 +304,7 @@ def test_a_killed_server_leaves_the_ledger_true(tmp_path, started, moment):
     with closing(sqlite3.connect(ledger, isolation_level=None)) as other:
         if moment == "checking":  # another program holds the ledger, so that the worker waits before its charge
             other.execute("BEGIN IMMEDIATE")
-        assert page.post(f"/work/{work}/release", {"review": page.review(work)}).status_code == 303
+        page.sent(f"/work/{work}/release", {"review": page.review(work)})
         while not (workers := children(server.pid)):
             time.sleep(0.02)
         words_of = {"checking": "Nothing has been charged yet", "measuring": "The charge is made"}
@@ -361,7 +357,7 @@ def test_the_command_line_and_the_script_make_the_same_release(page, tmp_path, m
         assert found.facts["private"] == (work == private)
         own = json.loads((folder / "release" / "schema.json").read_text()).get("covey", {})
         assert (own.get("important"), own.get("target")) == ((["age"], "ward") if work == private else (None, None))
-    assert [str(event.amount.epsilon) for event in charges(page)] == ["1/4"]
+    assert [str(event.amount.epsilon) for event in page.charges()] == ["1/4"]
 
 
 def test_exports_say_nothing_of_a_cell_that_does_not_fit(page):

@@ -115,7 +115,7 @@ def test_drafts_are_never_shown_as_confirmed(page):
     assert page.post(f"/work/{work}/columns/0", age).status_code == 422
     assert page.post(f"/work/{work}/columns/confirm").status_code == 422
     assert unconfirmed(state) == ["age", "name"]
-    assert page.post(f"/work/{work}/columns/0", {**age, "public": "on"}).status_code == 303
+    page.sent(f"/work/{work}/columns/0", {**age, "public": "on"})
     assert unconfirmed(state) == ["name"]
     assert (state.columns[0].field.minimum, state.columns[0].field.maximum) == (0, 120)
     # Another change makes it a draft again.
@@ -137,7 +137,7 @@ def test_learning_the_rest_takes_nothing_along_that_may_point_to_persons(page):
     work = state.id
     assert [column.called for column in state.columns if not column.kept] == ["first"]
     assert [column.called for column in state.personal] == ["surname", "dob"]
-    assert page.post(f"/work/{work}/columns/learn").status_code == 303
+    page.sent(f"/work/{work}/columns/learn")
     learned = {column.called: column.field.learn for column in state.columns if column.kept}
     assert learned == {"surname": False, "dob": False, "age": True, "ward": True}
     # What needs a person stands first, and what was left out last.
@@ -164,7 +164,7 @@ def test_the_review_shows_first_what_may_point_to_persons_each_with_a_tick(page)
     for column in state.personal:
         page.post(f"/work/{work}/columns/{state.columns.index(column)}", {"action": "learn"})
     chosen = {"mode": "private", "epsilon": "1", "guarantee": "delta", "delta": "1e-7", "dataset": "visits"}
-    assert page.post(f"/work/{work}/privacy", chosen).status_code == 303
+    page.sent(f"/work/{work}/privacy", chosen)
     text = page.get(f"/work/{work}/review").text
     assert re.findall(r'name="wanted" value="(\w+)"', text) == ["surname", "dob"]
     assert text.index('id="persons"') < text.index('id="what"')
@@ -190,7 +190,7 @@ def test_nobody_is_asked_to_list_names(page):
     listed = form | {"enum": "Ada1\nAda2", "other": "other"}
     said = words(page.refused(card, listed)).replace("&#39;", "'")
     assert "Type 'first', the column's name, to publish what stands here" in said
-    assert page.post(card, listed | {"own_name": "first"}).status_code == 303
+    page.sent(card, listed | {"own_name": "first"})
     assert "first" not in unconfirmed(state)
 
 
@@ -331,7 +331,7 @@ def test_a_dataset_is_opened_with_a_word_and_for_good(page):
     work = page.ready_work()
     form = {"name": "people", "budget": "3", "delta_budget": "1e-6", "epsilon": "0.5", "dataset": "visits"}
     assert page.post(f"/work/{work}/dataset", form).status_code == 422
-    assert page.post(f"/work/{work}/dataset", {**form, "final": "on"}).status_code == 303
+    page.sent(f"/work/{work}/dataset", {**form, "final": "on"})
     assert page.workspace.work(work).order.dataset == "people"
     assert page.workspace.work(work).order.epsilon == Fraction(1, 2)
     page.refused(f"/work/{work}/dataset", {**form, "final": "on", "budget": "4"}, "final", code=409)
@@ -386,13 +386,12 @@ def test_rows_of_one_person_count_as_one_where_a_column_says_whose_they_are(page
     # The same guards as on the command line: a column that is there, and one way to count.
     page.refused(f"/work/{work}/privacy", asked | {"person": "nobody"}, "identifies the person.")
     assert page.post(f"/work/{work}/privacy", asked | {"rows_per_person": "3"}).status_code == 422
-    assert page.post(f"/work/{work}/privacy", asked).status_code == 303
+    page.sent(f"/work/{work}/privacy", asked)
     review = page.get(f"/work/{work}/review")
     assert "100 persons, each with all their rows" in words(review)
     assert "--person patient" in review.text
     assert "person=&#39;patient&#39;" in review.text
-    answer = page.post(f"/work/{work}/release", {"review": page.review(work), "seen": "on"})
-    assert answer.status_code == 303, words(answer)
+    page.sent(f"/work/{work}/release", {"review": page.review(work), "seen": "on"})
     job = page.finished(work)
     assert job.state == "done", job.error
     facts = json.loads((job.bundle / "privacy.json").read_text(encoding="utf-8"))
@@ -412,7 +411,7 @@ def test_learned_columns_are_read_as_their_owner_has_said(page):
         state = page.given(f"ward;cost;seen\n{rows}", **said)
         drafted = [column.field.spelling for column in state.columns[1:]]
         assert drafted == [Spelling(","), Spelling(date_format="%d.%m.%Y")]
-        assert page.post(f"/work/{state.id}/columns/learn").status_code == 303
+        page.sent(f"/work/{state.id}/columns/learn")
         learned = [column.field for column in state.columns]
         assert tuple(field.spelling for field in learned[1:]) == spellings
         assert all(field.learn and field.from_table for field in learned)
@@ -422,16 +421,15 @@ def test_limits_and_categories_are_learned_where_the_steward_cannot_write_them_d
     rows = "".join(f"{'abc'[i % 3]},{20 + i % 60}\n" for i in range(600))
     state = page.given(f"ward,age\n{rows}")
     work = state.id
-    assert page.post(f"/work/{work}/columns/1", {"action": "learn"}).status_code == 303
+    page.sent(f"/work/{work}/columns/1", {"action": "learn"})
     assert "limits are learned with noise" in words(page.get(f"/work/{work}/columns"))
-    assert page.post(f"/work/{work}/columns/1", {"action": "reopen"}).status_code == 303
+    page.sent(f"/work/{work}/columns/1", {"action": "reopen"})
     assert state.columns[1].field == state.columns[1].drafted  # nothing is lost by trying
-    assert page.post(f"/work/{work}/columns/learn").status_code == 303
+    page.sent(f"/work/{work}/columns/learn")
     assert [column.field.learn for column in state.columns] == [True, True]
     asked = {"mode": "private", "epsilon": "2", "dataset": "visits"}
     page.refused(f"/work/{work}/privacy", asked, "delta")
-    answer = page.post(f"/work/{work}/privacy", asked | {"guarantee": "delta", "delta": "1e-9"})
-    assert answer.status_code == 303, words(answer)
+    page.sent(f"/work/{work}/privacy", asked | {"guarantee": "delta", "delta": "1e-9"})
     schema = page.get(f"/work/{work}/schema.json").text
     assert "minimum" not in schema
     assert "enum" not in schema
@@ -456,7 +454,7 @@ def test_relations_seen_in_the_table_are_added_by_one_click_and_written_nowhere_
     assert not state.rules
     assert not state.computed
     for said in (WORDS[0], WORDS[3]):
-        assert page.post(f"{place}/seen", {"words": said}).status_code == 303
+        page.sent(f"{place}/seen", {"words": said})
     schema = state.joint()
     assert schema["copy"].derived.expression == "net"
     assert schema["copy"].confirmed
@@ -469,11 +467,11 @@ def test_relations_seen_in_the_table_are_added_by_one_click_and_written_nowhere_
     assert "No relation was seen" in words(page.post(f"{place}/seen", {"words": "net equals tax"}))
     assert "computed from net" in words(page.get(f"/work/{state.id}/columns"))
     chosen = {"mode": "private", "epsilon": "1", "dataset": "visits", "target": "copy", "important": ["copy", "net"]}
-    assert page.post(f"/work/{state.id}/privacy", chosen).status_code == 303
+    page.sent(f"/work/{state.id}/privacy", chosen)
     assert (state.order.target, state.order.important) == (None, (("net",),))  # what is computed is not measured
     assert page.get(f"/work/{state.id}/review").status_code == 200
     at = next(iter(state.computed))
-    assert page.post(f"{place}/computed/{at}/remove").status_code == 303
+    page.sent(f"{place}/computed/{at}/remove")
     assert state.joint()["copy"].measured
     assert WORDS[0] in words(page.get(f"{place}/seen"))
     page.post(f"{place}/seen", {"words": WORDS[0]})
