@@ -134,9 +134,6 @@ def test_a_share_at_a_limit_that_nobody_would_notice_is_not_told(held, told):
     assert found.share({"delay": 0}).note == ""  # where nothing lies nothing was moved
 
 
-# Groups.
-
-
 def test_every_group_has_a_row_with_an_interval_or_the_reason():
     """A group that is lost in the noise was dropped without a word."""
     rows = codes()
@@ -163,9 +160,6 @@ def test_every_group_has_a_row_with_an_interval_or_the_reason():
         assert values[2] is None or math.isnan(values[2])
     with pytest.raises(CannotAnswerError, match=r"every group of 'ward' is lost in the noise: the rows meant by"):
         categories(TABLE, rows, 90_000.0, np.random.default_rng(3)).mean("age", by="ward")
-
-
-# Refusals.
 
 
 def test_a_refusal_names_the_column_at_fault_and_both_numbers(release):

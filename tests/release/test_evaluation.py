@@ -129,9 +129,6 @@ def test_worst_cells_are_the_worst(rows):
     assert cells[0][0].startswith("ward = ")
 
 
-# Train on synthetic, test on real.
-
-
 def test_a_classifier_learns_what_is_there_and_nothing_else():
     generator = np.random.default_rng(2)
     X = generator.integers(0, 3, (3000, 3))
@@ -168,9 +165,6 @@ def test_without_the_extra_the_rest_is_evaluated_and_a_wish_is_refused(rows, mon
     result = run(f"evaluate {desk / 'nowhere.csv'} {desk / 'bundle'} --target ward")
     assert result.exit_code == 2  # before the table is opened
     assert "covey[evaluate]" in run(f"evaluate {desk / 'visits.csv'} {desk / 'bundle'}").stdout
-
-
-# Where it may go.
 
 
 def test_confidential_files_never_enter_a_bundle(desk, tmp_path):
@@ -340,8 +334,6 @@ def test_bins_of_true_quantiles_hold_a_twentieth_each_and_point_masses_stay_whol
 
 
 # What a schema made of the true table comes first in an evaluation, and counts in its score.
-
-pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
 RAW = schema_of(
     Field("delay", "integer", minimum=0, maximum=1),

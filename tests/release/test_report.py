@@ -153,9 +153,6 @@ def test_the_spectrum_shows_the_noise_edge(page, released):
     assert above == seen.above == sum(v > seen.edge for v in seen.values)
 
 
-# Privacy.
-
-
 def test_what_only_true_rows_hold_is_nowhere_on_the_page():
     schema = schema_of(
         Field("town", "string", enum=("north", "south"), other="elsewhere"),
@@ -233,9 +230,6 @@ def test_control_characters_and_endless_names_do_no_harm():
     assert len(markup) < 60_000
 
 
-# Sizes.
-
-
 def draw(fields, rows, seed=0):
     """An anonymous release of uniform rows, for sizes that a fit would take long for."""
     schema = Schema(tuple(fields))
@@ -306,9 +300,6 @@ def test_a_schema_that_may_describe_true_records_is_not_released(visits):
     synth = covey.AnonymousSynthesizer(20, schema=Schema.draft(read_table(visits[0]))).fit(visits[0])
     with pytest.raises(ParameterError, match="confirm"):
         synth.release(50)
-
-
-# Numbers.
 
 
 def test_the_chance_of_a_guess_is_that_of_randomized_response():
@@ -478,9 +469,6 @@ def test_the_spectrum_is_a_function_of_noisy_matrices_alone():
     assert seen == Spectrum((9.0, 1.0, -2.0), 1 + 2 * 3 ** (-2 / 3), 3)
     assert seen.above == 1
     assert noisy_spectrum(np.zeros((2001, 2001)), np.zeros((1, 1))) is None
-
-
-# The look.
 
 
 def luminance(colour):
