@@ -14,11 +14,16 @@ def run(*words, **environment):
     return CliRunner().invoke(main, line, env=environment)
 
 
-def told(*words):
-    """What a command says that ends well."""
+def ok(*words):
+    """A command that ends well."""
     done = run(*words)
     assert done.exit_code == 0, (words, done.output, done.exception)
-    return done.output
+    return done
+
+
+def told(*words):
+    """What a command says that ends well."""
+    return ok(*words).output
 
 
 def spent():

@@ -17,11 +17,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 
 import covey
 from covey import reading
-from covey.cli import main
 from covey.core import arrays as arrays_module
 from covey.release import bundle as bundles
 from covey.table import csvfile
@@ -29,6 +27,7 @@ from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.sources import GUARDED, open_source
 from covey.workflow import CHARGE_STAYS
+from tests.commands import ok, run, spent
 from tests.entries import entry
 
 pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]
@@ -115,7 +114,7 @@ class Desk:
         self.enter()
         (folder / "table.csv").write_bytes(table_bytes())
         self.schema(FIELDS)
-        self.ok("ledger", "open", "people", "--budget", "20")
+        ok("ledger", "open", "people", "--budget", "20")
 
     def enter(self):
         self.monkeypatch.chdir(self.folder)
@@ -127,25 +126,13 @@ class Desk:
     def table(self, data, name="table.csv"):
         (self.folder / name).write_bytes(data)
 
-    def run(self, *arguments):
-        return CliRunner().invoke(main, [str(a) for a in arguments])
-
-    def ok(self, *arguments):
-        result = self.run(*arguments)
-        assert result.exit_code == 0, result.output + repr(result.exception)
-        return result
-
     def release(self, *options, table="table.csv", epsilon="1", dataset="people", out="out"):
         names = ["--dataset", dataset] if dataset else []
         words = ("--schema", "schema.json", "--epsilon", epsilon, *names, "--out", out, *MISFITS, *options)
-        return self.run("release", table, *words)
+        return run("release", table, *words)
 
     def seeded(self, *options, out="out", **named):
         return self.release("--seed", "5", *options, dataset=None, out=out, **named)
-
-    def spent(self):
-        [status] = json.loads(self.ok("ledger", "show", "--json").stdout)
-        return status["spent"]
 
     def left_behind(self):
         """Whatever a failed release might have left: its output, or the hidden folder it writes to."""
@@ -162,7 +149,7 @@ class Desk:
             assert not shown_cells(result.output)
         assert not self.left_behind()
         if charged is not None:
-            assert self.spent() == charged
+            assert spent() == charged
 
     def no_data(self):
         """From here on reading a table is a failure of the test."""
@@ -188,8 +175,8 @@ class Desk:
         self.table(data)
         result = self.release(*options, dataset=None if "--seed" in options else "people")
         assert result.exit_code == 0, (result.output, result.exception)
-        checked = self.ok("verify", "out")
-        events = json.loads(self.ok("ledger", "history", "people", "--json").stdout)["events"]
+        checked = ok("verify", "out")
+        events = json.loads(ok("ledger", "history", "people", "--json").stdout)["events"]
         return {
             "stdout": without_noise(result.stdout),
             "stderr": result.stderr,
@@ -252,9 +239,9 @@ def same_as_clean(desk, data, *options, clean=None, name="table.csv"):
 def test_the_example_itself_is_released_and_charged(desk):
     result = desk.release()
     assert result.exit_code == 0, result.output
-    assert desk.spent() == 1
+    assert spent() == 1
     assert {path.name for path in (desk.folder / "out").iterdir()} == FILES
-    desk.ok("verify", "out")
+    ok("verify", "out")
 
 
 def test_twins_tells_tables_apart_that_leave_different_traces(desk):
@@ -325,7 +312,7 @@ def test_a_table_that_cannot_be_read_is_refused_in_the_same_words_whatever_a_rec
         said.add(result.stderr)
         if case.startswith("01") and data:  # a broken file is broken for a draft as well
             assert name in result.stderr
-            desk.refused(desk.run("init", name, "-o", "draft.json"), 3, name)
+            desk.refused(run("init", name, "-o", "draft.json"), 3, name)
             assert not (desk.folder / "draft.json").exists()
     assert len(said) == 1
 
@@ -403,7 +390,7 @@ def test_bad_input_06_the_dialect_that_the_schema_records_is_used(desk):
         assert bundle_bytes(desk.folder / "out") == bundle_bytes(desk.folder / "reference")
         # The rows that leave are plain, and so is the schema beside them.
         assert (desk.folder / "out/schema.json").read_bytes() == (desk.folder / "reference/schema.json").read_bytes()
-        desk.ok("verify", "out")
+        ok("verify", "out")
 
 
 def test_bad_input_06_a_dialect_that_is_not_there_is_refused(desk):
@@ -419,9 +406,9 @@ def test_bad_input_06_a_dialect_that_is_not_there_is_refused(desk):
 
 def test_bad_input_05_a_second_header_and_a_separator_inside_an_unquoted_cell(desk):
     desk.table(table_bytes([HEADINGS, *ROWS]))
-    desk.refused(desk.run("init", "table.csv", "-o", "draft.json"), 3, "second header")
+    desk.refused(run("init", "table.csv", "-o", "draft.json"), 3, "second header")
     desk.table(with_record(CLEAN.replace("Rome", "Rome, Italy")))
-    said = desk.ok("init", "table.csv", "-o", "draft.json").output
+    said = ok("init", "table.csv", "-o", "draft.json").output
     assert "surplus cells of 1 rows ignored" in said
     assert "separator may be inside unquoted cells" in said
 
@@ -433,15 +420,15 @@ def test_bad_input_09_a_day_that_is_also_a_month(desk):
         rows = [f"{row.split(',')[0]},{j % 12 + 1:02}/{j % 11 + 1:02}/2024" for j, row in enumerate(ROWS)]
         rows[PLACE] = f"Rome,{day}"
         desk.table(table_bytes(rows, "city,seen"))
-        said = desk.ok("init", "table.csv", "-o", "draft.json", "--force").output
+        said = ok("init", "table.csv", "-o", "draft.json", "--force").output
         assert "LEFT OUT: 1 column\n" in said
         assert "%d/%m/%Y and %m/%d/%Y" in said
         assert "--date-format" in said
         told.add((said, (desk.folder / "draft.json").read_bytes()))
-        desk.ok("init", "table.csv", "-o", "draft.json", "--force", "--date-format", "%d/%m/%Y")
+        ok("init", "table.csv", "-o", "draft.json", "--force", "--date-format", "%d/%m/%Y")
         assert [field.type for field in Schema.load(desk.folder / "draft.json").fields] == ["string", "date"]
     assert len(told) == 1
-    assert desk.spent() == 0
+    assert spent() == 0
 
 
 @pytest.mark.parametrize("tail", [b'Rome,"', b"Rome,"], ids=["open-quote", "one-field"])
@@ -681,7 +668,7 @@ def test_little_to_go_by_runs_on_noise_and_says_so_from_public_numbers(desk, cas
         assert result.exit_code == 0, (result.output, result.exception)
         assert all(word in result.stderr for word in words.split("; "))
         said.add(result.stderr)
-        desk.ok("verify", "out")
+        ok("verify", "out")
     assert len(said) == 1
     assert not shown_cells(*said)
     with np.load(desk.folder / "out" / "model.npz") as centres:
@@ -690,7 +677,7 @@ def test_little_to_go_by_runs_on_noise_and_says_so_from_public_numbers(desk, cas
     if case.startswith("03"):
         desk.twins(*tables)
     if case.startswith("24"):
-        assert desk.spent() == 1e-9  # the ledger's smallest step, rounded up
+        assert spent() == 1e-9  # the ledger's smallest step, rounded up
 
 
 def test_bad_input_17_constant_columns_and_identical_rows_are_nothing_special(desk):
@@ -704,19 +691,19 @@ def test_bad_input_17_constant_columns_and_identical_rows_are_nothing_special(de
 
 
 def anonymize(desk, *options, out="out"):
-    return desk.run("anonymize", "table.csv", "--schema", "schema.json", "--out", out, *options)
+    return run("anonymize", "table.csv", "--schema", "schema.json", "--out", out, *options)
 
 
 def test_bad_input_25_large_epsilon_must_be_confirmed_and_is_on_the_certificate(desk):
     result = desk.release(epsilon="10.001", table="absent.csv")
     desk.refused(result, 2, "10", "--confirm-large-epsilon")
     for epsilon, option, large in (("10", (), False), ("10.001", ("--confirm-large-epsilon",), True)):
-        desk.ok("ledger", "open", epsilon, "--budget", "11")
+        ok("ledger", "open", epsilon, "--budget", "11")
         assert desk.release("--force", *option, epsilon=epsilon, dataset=epsilon).exit_code == 0
         said = json.loads((desk.folder / "out" / "certificate.json").read_text(encoding="utf-8")).get("note", "")
         for words in (said, (desk.folder / "out" / "README.md").read_text(encoding="utf-8")):
             assert ("larger than 10" in words) == large
-        desk.ok("verify", "out")
+        ok("verify", "out")
 
 
 @pytest.mark.parametrize("delta", ["0.0167", "0.5", repr(1 / 50)])
@@ -724,7 +711,7 @@ def test_bad_input_26_delta_from_one_nth_on(desk, delta):
     # n is public, but only the table tells it: it is opened, and nothing is charged.
     desk.ledger.unlink()
     desk.ledger.with_name(desk.ledger.name + ".mark").unlink()
-    desk.ok("ledger", "open", "people", "--budget", "20", "--delta-budget", "0.9")
+    ok("ledger", "open", "people", "--budget", "20", "--delta-budget", "0.9")
     bad_parameter(desk, desk.release("--delta", delta), "delta", "1/n")
 
 
@@ -736,7 +723,7 @@ def test_bad_input_26_extreme_rows_per_person_run_or_are_refused(desk, rows, del
         bad_parameter(desk, result)
     else:
         assert result.exit_code == 0, (result.output, result.exception)
-        desk.ok("verify", "out")
+        ok("verify", "out")
 
 
 # 30 to 32: the ledger, through the command line; tests/privacy/test_ledger.py has every way to damage one.
@@ -765,8 +752,8 @@ def test_bad_input_31_a_damaged_ledger_keeps_the_data_closed_and_its_bytes(desk,
     before = desk.ledger.read_bytes() if desk.ledger.exists() else None
     desk.refused(desk.release(), 4, str(desk.ledger.parent), charged=None)
     assert (desk.ledger.read_bytes() if desk.ledger.exists() else None) == before
-    assert damage == "read-only" or desk.run("ledger", "show").exit_code == 4
-    assert desk.run("ledger", "open", "people", "--budget", "20").exit_code == 4
+    assert damage == "read-only" or run("ledger", "show").exit_code == 4
+    assert run("ledger", "open", "people", "--budget", "20").exit_code == 4
 
 
 def test_bad_input_32_a_seeded_run_is_stamped_and_not_charged(desk):
@@ -775,10 +762,10 @@ def test_bad_input_32_a_seeded_run_is_stamped_and_not_charged(desk):
     result = desk.seeded("--ledger", str(desk.ledger))
     assert result.exit_code == 0
     assert "not private" in result.stdout
-    assert "not private" in desk.ok("verify", "out").stdout
-    assert json.loads(desk.ok("verify", "out", "--json").stdout)["privacy"]["private"] is False
+    assert "not private" in ok("verify", "out").stdout
+    assert json.loads(ok("verify", "out", "--json").stdout)["privacy"]["private"] is False
     assert desk.ledger.read_bytes() == before
-    assert desk.spent() == 0
+    assert spent() == 0
     assert desk.seeded("--ledger", "new.sqlite", "--force").exit_code == 0
     assert not (desk.folder / "new.sqlite").exists()
 
@@ -807,7 +794,7 @@ def test_bad_input_33_what_is_in_the_way_of_the_output_is_left_alone(desk, name)
             bad_parameter(desk, desk.release(*force, out=place))
             bad_parameter(desk, anonymize(desk, "--group-size", "5", *force, out=place))
             if name.endswith(".csv"):
-                assert desk.run("init", "table.csv", "-o", place, *force).exit_code == 2
+                assert run("init", "table.csv", "-o", place, *force).exit_code == 2
     assert {path: path.read_bytes() for path in desk.folder.rglob("*") if path.is_file()} == before
 
 
@@ -817,9 +804,9 @@ def test_bad_input_33_force_replaces_a_bundle(desk):
     assert desk.release().exit_code == 2
     assert desk.release("--force").exit_code == 0
     assert (desk.folder / "out" / "SHA256SUMS").read_bytes() != first
-    desk.ok("verify", "out")
+    ok("verify", "out")
     assert desk.left_behind() == ["out"]
-    assert desk.spent() == 2
+    assert spent() == 2
 
 
 def test_bad_input_33_the_input_inside_a_forced_output_is_not_overwritten(desk):
@@ -845,7 +832,7 @@ def test_bad_input_33_no_command_overwrites_a_file_unasked(desk, command, name):
         assert desk.seeded().exit_code == 0
     (desk.folder / "patients.csv").write_text("mine")
     before = (desk.folder / name).read_bytes()
-    assert desk.run(*command).exit_code == 2
+    assert run(*command).exit_code == 2
     assert (desk.folder / name).read_bytes() == before
 
 
@@ -868,10 +855,10 @@ def test_bad_input_34_hostile_labels_in_schema_and_data(desk, name):
     before = set(desk.folder.parent.rglob("*"))
     runs = {"out": desk.release("--rows", "300")}
     runs["anonymous"] = anonymize(desk, "--group-size", "5", "--rows", "300", out="anonymous")
-    for out, run in runs.items():
-        assert run.exit_code == 0, (run.output, run.exception)
-        desk.ok("verify", out)
-        desk.ok("evaluate", "table.csv", out)
+    for out, made in runs.items():
+        assert made.exit_code == 0, (made.output, made.exception)
+        ok("verify", out)
+        ok("evaluate", "table.csv", out)
         with (desk.folder / out / "synthetic.csv").open(encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
         assert header[0].removeprefix("'") == name
@@ -882,9 +869,9 @@ def test_bad_input_34_hostile_labels_in_schema_and_data(desk, name):
         words = (desk.folder / out / "README.md").read_text(encoding="utf-8")
         assert "<script" not in words
         assert not any(label in words for label in LABELS if len(label) > 3)
-    made = set(desk.folder.parent.rglob("*")) - before
+    written = set(desk.folder.parent.rglob("*")) - before
     expected = {desk.folder / "out" / f for f in FILES} | {desk.folder / "anonymous" / f for f in FILES}
-    assert made <= expected | {desk.folder / "out", desk.folder / "anonymous"}
+    assert written <= expected | {desk.folder / "out", desk.folder / "anonymous"}
     assert {path.name for path in (desk.folder / "out").iterdir()} == FILES
 
 
@@ -897,13 +884,13 @@ def test_bad_input_34_odd_labels_in_the_schema_are_refused_or_verify(desk, label
         bad_parameter(desk, result)
         return
     assert result.exit_code == 0, (result.output, result.exception)
-    desk.ok("verify", "out")
+    ok("verify", "out")
 
 
 @pytest.mark.parametrize("name", ["../x", "=cmd()", "<script>", "/etc/passwd"])
 def test_bad_input_34_dataset_names_build_no_path(desk, name):
     before = set(desk.folder.parent.rglob("*"))
-    desk.ok("ledger", "open", name, "--budget", "2")
+    ok("ledger", "open", name, "--budget", "2")
     assert desk.release(dataset=name).exit_code == 0
     made = set(desk.folder.parent.rglob("*")) - before
     assert made == {desk.folder / "out"} | {desk.folder / "out" / f for f in FILES}
@@ -920,10 +907,10 @@ def test_bad_input_35_disk_full_in_the_middle_of_writing(desk, monkeypatch, writ
     assert result.exit_code == 5
     assert result.stderr.endswith("covey: No space left on device. " + CHARGE_STAYS + "\n")
     assert not desk.left_behind()
-    assert desk.spent() == 1
+    assert spent() == 1
     assert desk.release().exit_code == 0
-    assert desk.spent() == 2  # and noise is never drawn again for free
-    desk.ok("verify", "out")
+    assert spent() == 2  # and noise is never drawn again for free
+    ok("verify", "out")
 
 
 def test_bad_input_35_a_failed_replacement_keeps_the_old_bundle(desk, monkeypatch):
@@ -941,8 +928,8 @@ def test_bad_input_35_a_failed_replacement_keeps_the_old_bundle(desk, monkeypatc
         assert desk.release("--force").exit_code == 5
     assert desk.left_behind() == ["out"]
     assert (desk.folder / "out" / "SHA256SUMS").read_bytes() == old
-    desk.ok("verify", "out")
-    assert desk.spent() == 2
+    ok("verify", "out")
+    assert spent() == 2
 
 
 # Odd columns of numbers give valid rows.
