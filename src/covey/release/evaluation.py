@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import combinations
-from math import comb
+from math import comb, prod
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +95,8 @@ def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: st
     schema = Schema.load(folder / "schema.json")
     codec = Codec(schema)
     if person is None and facts.get("rows_per_person") == ALL_ROWS:
-        raise ArgumentError(
-            "this bundle counts persons, not rows. Give ", "person", ", the column that identifies them."
-        )
+        said = "this bundle counts persons, not rows. Give "
+        raise ArgumentError(said, "person", ", the column that identifies the person.")
     written = schema if dialect is None else schema.read_as(dialect)
     read = read_table(table, written.beside(person))
     reader = Codec(written)
@@ -107,8 +106,6 @@ def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: st
         places = once_a_person(*named(read.columns[person], written.missing_values))
         true, changes = true[places], changes.taking(places)
     synthetic, _ = codec.encode(read_table(rows_path(folder), schema), "cells")
-    if not len(codec.domain_sizes):
-        raise InputError("the schema has only constant columns, so there is nothing to compare.")
     return Comparison.of(codec, true, synthetic, facts, changes)
 
 
@@ -203,14 +200,8 @@ def _average(
 
 def total_variation(X: Integers, Z: Integers, sizes: Any, subset: tuple[int, ...]) -> float:
     """Half the ℓ1 distance between two tables of the attributes in the subset."""
-    codes, cells = [], 1
-    for a in subset:
-        cells *= int(sizes[a])
-    for table in (X, Z):
-        code = np.zeros(len(table), dtype=np.int64)
-        for a in subset:
-            code = code * int(sizes[a]) + table[:, a]
-        codes.append(code)
+    shape = tuple(int(sizes[a]) for a in subset)
+    codes, cells = [np.ravel_multi_index(tuple(table[:, a] for a in subset), shape) for table in (X, Z)], prod(shape)
     if cells > 1 << 16:
         _, where = np.unique(np.concatenate(codes), return_inverse=True)
         codes, cells = [where[: len(X)], where[len(X) :]], int(where.max()) + 1

@@ -285,17 +285,12 @@ class Description:
     def plain(self) -> Description:
         """The description of the tables that covey writes, with the keys that link them alone."""
         needed = {part.parent.table for part in self.tables if part.parent is not None}
-        parts = tuple(
-            replace(
-                part,
-                schema=part.schema.plain(),
-                key=part.key if part.name in needed else None,
-                path=f"{part.name}.csv",
-                table=None,
-            )
-            for part in self.tables
-        )
-        return replace(self, tables=parts, alone=False)
+
+        def written(part: Resource) -> Resource:
+            key = part.key if part.name in needed else None
+            return replace(part, schema=part.schema.plain(), key=key, path=f"{part.name}.csv", table=None)
+
+        return replace(self, tables=tuple(map(written, self.tables)), alone=False)
 
     # Files.
 
