@@ -149,17 +149,10 @@ def convention(labels: list[str]) -> tuple[tuple[str, ...], bool] | None:
         return None
     for listed, ordered in CONVENTIONS:
         if lower <= set(listed) and (ordered or lower == set(listed)) and 2 * len(lower) > len(listed):
-            style = _style(labels)
-            if all(style(word.lower()) == word for word in labels):
-                return tuple(style(word) for word in listed), ordered
+            for style in (str.lower, str.upper, str.capitalize):
+                if all(style(word) == word for word in labels):
+                    return tuple(map(style, listed)), ordered
     return None
-
-
-def _style(labels: list[str]) -> Any:
-    for style in (str.lower, str.upper, str.capitalize):
-        if all(style(label) == label for label in labels):
-            return style
-    return str.lower
 
 
 def personal(words: pl.Series) -> str | None:
@@ -431,11 +424,8 @@ class ColumnDraft:
         inside = series.filter(series.dt.year().is_between(1, 9999))  # others are no dates here
         if not self._fit(len(inside)):
             return self._leave("its dates are outside the calendar")
-        first, last = inside.min(), inside.max()
-        if dtype != pl.Date and nearly_all(inside.dt.time() == time(0)):
-            return self._between("date", first, last, None, AT_MIDNIGHT)
-        type_ = "date" if dtype == pl.Date else "datetime"
-        return self._between(type_, first, last, None, "its cells have that type")
+        seconds = np.floor(floats(inside.dt.epoch("ms")) / 1000)
+        return self._between("date" if dtype == pl.Date else "datetime", seconds, None, "its cells have that type")
 
     def _text_dates(self) -> Proposal | None:
         if self.series.dtype != pl.String:
@@ -463,14 +453,12 @@ class ColumnDraft:
         seconds = parse_times(text, True)
         if not self._fit((~np.isnan(seconds)).sum()):
             return self._labels()
-        seconds, reason = seconds[~np.isnan(seconds)], self._but(reason)
-        epoch = np.datetime64("1970-01-01T00:00:00")
-        first, last = ((epoch + np.timedelta64(int(s), "s")).astype(datetime) for s in (seconds.min(), seconds.max()))
+        return self._between(type_, seconds[~np.isnan(seconds)], form, self._but(reason))
+
+    def _between(self, type_: str, seconds: Floats, form: str | None, reason: str) -> Proposal:
+        first, last = (np.datetime64(int(s), "s").astype(datetime) for s in (seconds.min(), seconds.max()))
         if type_ == "datetime" and nearly_all(seconds % 86400 == 0):
             type_, reason = "date", AT_MIDNIGHT
-        return self._between(type_, first, last, form, reason)
-
-    def _between(self, type_: str, first: Any, last: Any, form: str | None, reason: str) -> Proposal:
         low, high = date(first.year, 1, 1), date(last.year, 12, 31)
         limits: dict[str, Any] = {"minimum": low, "maximum": high}
         if type_ == "datetime":

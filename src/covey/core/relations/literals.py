@@ -87,9 +87,8 @@ class Tabled:
 
 def _unlike(tables: Integers, starts: Integers, function: Function) -> int:
     """Rows in which a column is not what its function says, for the best function or the one that labels give away."""
-    table = tables[
-        starts[function.source] : starts[function.source + 1], starts[function.target] : starts[function.target + 1]
-    ]
+    rows, columns = (slice(starts[j], starts[j + 1]) for j in (function.source, function.target))
+    table = tables[rows, columns]
     if not function.map:
         return int(table.sum() - table.max(axis=1).sum())
     known = np.flatnonzero(np.array(function.map) >= 0)
