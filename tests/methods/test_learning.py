@@ -337,14 +337,8 @@ def test_learned_rows_keep_flags_and_whole_numbers_and_rules_speak_of_them():
     g = np.random.default_rng(3)
     phone = g.random(2000) < 0.9
     lines = np.where(phone, g.choice(["Yes", "No"], 2000), "No phone")
-    frame = pl.DataFrame(
-        {
-            "phone": np.where(phone, "Yes", "No"),
-            "lines": lines,
-            "old": g.integers(0, 2, 2000),
-            "score": g.integers(1, 11, 2000).astype(str),
-        }
-    )
+    columns = {"phone": np.where(phone, "Yes", "No"), "lines": lines, "old": g.integers(0, 2, 2000)}
+    frame = pl.DataFrame(columns | {"score": g.integers(1, 11, 2000).astype(str)})
     schema = Schema.draft(frame).to_learn()
     forbidden = {"forbid": {"phone": "No", "old": "1"}}
     ruled = Schema.from_dict(schema.to_dict() | {"covey": {"rules": [forbidden]}})

@@ -92,12 +92,10 @@ def gate(shares, epsilon=1, delta=0, seed=0):
 def test_the_gate_asks_how_far_an_added_row_moves_a_statistic():
     with pytest.raises(InternalError, match="not proved"):
         gate({"x": WHOLE}).measure("x", Exact(np.zeros(2, np.int64)), 2, Moves(l1=2))
-    wide, narrow = (
-        Gate(make_budget(1, 0, neighbours=kind), {"x": WHOLE}, Streams.from_seed(0)).measure(
-            "x", Exact(np.zeros(2, np.int64)), 2, Moves.histograms(1)
-        )
-        for kind in ("replace-one", ADDED)
+    gates = (
+        Gate(make_budget(1, 0, neighbours=kind), {"x": WHOLE}, Streams.from_seed(0)) for kind in ("replace-one", ADDED)
     )
+    wide, narrow = (own.measure("x", Exact(np.zeros(2, np.int64)), 2, Moves.histograms(1)) for own in gates)
     assert wide.sd == 2 * narrow.sd
 
 

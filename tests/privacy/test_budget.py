@@ -53,10 +53,8 @@ def test_a_split_adds_up_exactly():
     assert sum(c.amount for c in charges.values()) == Fraction(1, 10)
     thirds = split(Fraction(1), {"a": 1 / 3, "b": 1 / 3, "c": 1 / 3})
     assert sum(c.amount for c in thirds.values()) == 1
-    assert split(Fraction(1), {"a": 0, "b": 1}, "ρ") == {
-        "a": Charge("a", Fraction(0), "ρ"),
-        "b": Charge("b", Fraction(1), "ρ"),
-    }
+    both = split(Fraction(1), {"a": 0, "b": 1}, "ρ")
+    assert both == {"a": Charge("a", Fraction(0), "ρ"), "b": Charge("b", Fraction(1), "ρ")}
     assert split(Fraction(1), {"a": 1})["a"].unit == "ε"
     # Rounding alone is forgiven, up to a billionth, and shared out.
     assert split(Fraction(1), {"a": 1 + Fraction(1, 10**9)})["a"].amount == 1

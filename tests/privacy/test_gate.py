@@ -370,3 +370,14 @@ def test_noise_comes_from_the_source_that_was_named():
     for source, kind in (("covey", CoveyNoise), ("opendp", OpenDPNoise)):
         gate = Gate(make_budget(1.0), {"a": WHOLE}, Streams.from_seed(1), source)
         assert type(gate._noise("a")) is kind
+
+
+def test_choices_are_charged_round_by_round_and_leave_each_candidate_once():
+    for pure in (True, False):
+        gate = a_gate("choosing", amount=Fraction(1, 2), pure=pure)
+        assert sorted(gate.choose("choosing", Exact(np.arange(3)), 3, 3, Moves(score=2))) == [0, 1, 2]
+        assert [line.amount for line in gate.book] == [Fraction(1, 6)] * 3
+        with pytest.raises(InternalError, match="spent"):
+            gate.choose("choosing", Exact(np.arange(3)), 3, 3, Moves(score=2))
+    with pytest.raises(InternalError, match="declared"):
+        a_gate("choosing").choose("choosing", Exact(np.arange(3)), 4, 1, Moves(score=2))

@@ -163,3 +163,5 @@ def test_a_person_has_one_row_unless_more_are_said():
     half, delta = Fraction(1, 2), Fraction(1, 10**6)
     assert selection_threshold(half, delta, 3) == selection_threshold(half, delta, 3, 1)
     assert selection_threshold(half, delta, 3) < selection_threshold(half, delta, 3, 2)
+    gate, selection = a_selecting_gate(1, delta, columns=3, rows_per_person=5)
+    assert selection.threshold == selection_threshold(gate.book[0].scale, delta, 3, 5)

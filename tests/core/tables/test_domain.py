@@ -80,10 +80,8 @@ def test_bins_look_at_noisy_tables_and_public_numbers_only():
 
 
 def test_nobody_gets_a_bin_without_one_way_mass():
-    p, maps = (
-        np.array([0.0, 0.6, 0.4, 0.0, 0.0, 0.0]),
-        np.array([0, 1, 2, 3, 3, 3]),
-    )  # missing, values, a tail up to the maximum
+    # Missing, values, a tail up to the maximum.
+    p, maps = np.array([0.0, 0.6, 0.4, 0.0, 0.0, 0.0]), np.array([0, 1, 2, 3, 3, 3])
     y = np.array([[0.1, 0.5, 0.3, 0.1], [0.0, 0.7, 0.3, 0.0], [0.0, 0.0, 0.0, 1.0]])
     weights, merged = np.array([0.5, 0.49, 0.01]), Domain((4,), (True,))
     fine = unmerge(y, weights, [p], [maps], merged)
