@@ -98,7 +98,7 @@ def broken(subject, table):
     codec, declared = Codec(schema), subject._declared.rules  # those that were found are the release's own
     with warnings.catch_warnings():  # what a planted fault tells here leaves no fit
         warnings.simplefilter("ignore")
-        found = codec.breaks(codec.encode_part(read_table(table, schema), "cells")[0])
+        found = codec.encode_part(read_table(table, schema), "cells")[1].broken
         return {rule: count for rule, count in found.items() if rule in declared}
 
 

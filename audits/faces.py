@@ -64,7 +64,7 @@ def leaving(subject, files):
             "certificate": subject.certificate,
             "privacy": (subject.privacy, subject.privacy.left_out),
             "schema": None if subject.schema is None else subject.schema.to_dict(),
-            "card": subject._repr_html_(),
+            "line": repr(subject),
         }
     found["words"] = (str(subject), str(subject.privacy), str(subject.certificate))
     found = {name: repr(part) for name, part in found.items()}
