@@ -409,7 +409,7 @@ def test_bad_input_05_a_second_header_and_a_separator_inside_an_unquoted_cell(de
     desk.refused(run("init", "table.csv", "-o", "draft.json"), 3, "second header")
     desk.table(with_record(CLEAN.replace("Rome", "Rome, Italy")))
     said = ok("init", "table.csv", "-o", "draft.json").output
-    assert "surplus cells of 1 rows ignored" in said
+    assert "surplus cells of 1 row ignored" in said
     assert "separator may be inside unquoted cells" in said
 
 

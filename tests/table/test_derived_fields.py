@@ -75,7 +75,7 @@ def test_a_release_computes_them_in_every_row_and_never_reads_them(few_steps):
 def test_a_table_that_departs_from_the_function_is_told_to_its_owner():
     schema = Schema.from_dict({"fields": [AREA, DENSITY]})
     table = pl.DataFrame({"area": ["north", "south", "south"], "density": [12.5, 300, 12.5]})
-    assert schema.validate(table) == ["column 'density' is not what it is derived from in 1 rows"]
+    assert schema.validate(table) == ["column 'density' is not what it is derived from in 1 row"]
 
 
 def test_a_file_beside_the_schema_is_read_into_it(tmp_path):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from covey.core.arrays import Floats
-from covey.errors import InputError, ParameterError
+from covey.errors import InputError, ParameterError, counted
 from covey.libraries import pl
 from covey.table.attributes import MISSING, ColumnLog, Grid
 from covey.table.column_drafts import (
@@ -262,7 +262,9 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
         _refuse_odd_rows(table, missing)
     if table.long_rows:
         warning = "the separator may be inside unquoted cells"
-        notes.append(Note(None, f"surplus cells of {table.long_rows} rows ignored", "the header has fewer", warning))
+        notes.append(
+            Note(None, f"surplus cells of {counted(table.long_rows, 'row')} ignored", "the header has fewer", warning)
+        )
     notes += [Note(None, f"{CALLED}'{name}'", "another column has the same name") for name in table.twice]
     columns = [ColumnDraft(name, series, missing, found) for name, series in table.columns.items()]
     drafted = [column.draft() for column in columns]

@@ -17,7 +17,7 @@ import numpy as np
 
 from covey.core.arrays import Array, Integers
 from covey.core.numbers.lattice import TURNS, Band, Lattice, settle
-from covey.errors import ParameterError
+from covey.errors import ParameterError, counted
 from covey.libraries import pl
 from covey.table.attributes import Attribute, ColumnLog, Grid, attributes, dtype_of, grid_of
 from covey.table.columns import as_text, iso, spelled, spellings, unguarded
@@ -296,7 +296,7 @@ def problems(book: RuleBook, table: Any) -> list[str]:
             found.append(f"column {field.name!r} is not the declared constant")
     for field in book.domain.fields:
         if field.derived is not None and (count := _differs(book, field, columns, cells)):
-            found.append(f"column {field.name!r} is not what it is derived from in {count} rows")
+            found.append(f"column {field.name!r} is not what it is derived from in {counted(count, 'row')}")
     for rule in book.rules:
         if count := int(np.count_nonzero(book.broken(rule, cells))):
             found.append(f"{count} rows break the rule {rule.to_dict()}")
