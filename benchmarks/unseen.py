@@ -1,6 +1,6 @@
 """Accuracy of `regain` on tables of bits that nothing was tuned on, beside those that constants are tuned on.
 
-python benchmarks/unseen.py --as NAME [--seeds 0,1] [--tables plants,jester] [--settings "1:1e-9,1:0"] [--out docs/benchmarks]
+python benchmarks/unseen.py --as NAME [--seeds 0,1] [--tables plants,jester] [--settings "1:1e-9,1:0,1:0:added"] [--out docs/benchmarks]
 
 The split is written down in benchmarks/binary.py. Adds the run to unseen.csv under a name, in place of an earlier one of the same
 name, and writes unseen.md, which compares all runs. A run with a code of the past (PYTHONPATH) under another name gives "before".
@@ -21,6 +21,7 @@ from benchmarks.binary import CHECKING, DATA, FRESH, TUNING, load_bits
 from benchmarks.regain import Truth, name_of, show
 
 SETTINGS = "1:1e-9,10:1e-9,1:0"
+ADDED = ", a row added or removed"
 DRAWS = 8  # of the bootstrap, whose δ varies from draw to draw more than ours
 FIELDS = ["run", "table", "n", "p", "setting", "seed", "delta1", "delta2", "delta3", "delta4", "seconds"]
 HALVES = {"tuned on": TUNING, "checking": CHECKING, "checking, never tuned on": FRESH}
@@ -35,15 +36,21 @@ def measure(names, settings, seeds, run):
             continue
         truth, generator, n = Truth(X), np.random.default_rng(0), len(X)
         boot = np.mean([truth.errors(X[generator.integers(0, n, n)]) for _ in range(DRAWS)], axis=0)
-        for epsilon, delta in settings:
+        for epsilon, delta, neighbours in settings:
             for seed in seeds:
                 begin = time.process_time()
-                Z = covey.PrivateSynthesizer(epsilon, delta, seed=seed).fit(X).sample(n)
+                Z = covey.PrivateSynthesizer(epsilon, delta, seed=seed, neighbours=neighbours).fit(X).sample(n)
                 seconds = time.process_time() - begin
                 ratios = [f"{v:.4f}" for v in truth.errors(Z) / boot]
-                setting = name_of(epsilon, delta)
+                setting = name_of(epsilon, delta) + ADDED * (neighbours != "replace-one")
                 values = [run, name, *X.shape, setting, seed, *ratios, f"{seconds:.2f}"]
                 yield dict(zip(FIELDS, map(str, values), strict=True))
+
+
+def setting_of(text):
+    """ε and δ, and which neighbours: 1:1e-9, 1:0:added."""
+    epsilon, delta, *added = text.split(":")
+    return float(epsilon), float(delta), "add-or-remove-one" if added else "replace-one"
 
 
 def key(row):
@@ -104,7 +111,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))
     options = parser.parse_args()
     warnings.simplefilter("ignore", covey.errors.CoveyWarning)
-    settings = [tuple(map(float, pair.split(":"))) for pair in options.settings.split(",")]
+    settings = [setting_of(text) for text in options.settings.split(",")]
     found = []
     for row in measure(options.tables.split(","), settings, list(map(int, options.seeds.split(","))), options.run):
         found.append(row)
