@@ -71,6 +71,11 @@ def exact_look():
     return replaced((Gate, "measure", peeking))
 
 
+def columns_for_nothing():
+    """One draw for one-way tables and pairs has the noise that pairs alone need."""
+    return replaced((measure_tables, "pair_table_sensitivity", lambda real: lambda sizes, weights=None: real(sizes)))
+
+
 def look_at_one_pair():
     """The look's noise is that of one pair of columns: the mean of all was to be measured, and their sum is."""
     return told(
@@ -271,6 +276,7 @@ def leaks():
         Fault("the certificate's cube halved", "odometer: persons, means", cube_halved()),
         Fault("coding charge spent twice", "odometer: ball, cut", coding_spent_twice()),
         Fault("pairs measured where they are truly tied", "odometer: categories, look", exact_look()),
+        Fault("one draw noised for pairs alone", "odometer: categories, one draw", columns_for_nothing()),
         Fault("a look at one pair", "odometer: categories, look", look_at_one_pair()),
         Fault("sums taken for public", "odometer: linked, pure", sums_taken_for_public()),
         Fault("trace halved for categories", "odometer: categories, matrix", half_trace()),

@@ -1,6 +1,6 @@
 """Accuracy of `regain` on tables of bits that nothing was tuned on, beside those that constants are tuned on.
 
-python benchmarks/unseen.py --as NAME [--seeds 0,1] [--tables plants,jester] [--settings "1:1e-9,1:0,1:0:added"] [--out docs/benchmarks]
+python benchmarks/unseen.py --as NAME [--seeds 0,1] [--tables plants] [--settings "1:1e-9,1:0:added"] [--out docs/benchmarks]
 
 The split is written down in benchmarks/binary.py. Adds the run to unseen.csv under a name, in place of an earlier one of the same
 name, and writes unseen.md, which compares all runs. A run with a code of the past (PYTHONPATH) under another name gives "before".

@@ -17,7 +17,7 @@ from covey.entropy import Streams
 from covey.methods.regain import measure_tables
 from covey.methods.regain.important import Important
 from covey.methods.regain.measure_tables import matrix_is_better, rank_moves
-from covey.methods.regain.plan_tables import TOGETHER, TablePlan
+from covey.methods.regain.plan_tables import TOGETHER, TablePlan, pair_law
 from covey.methods.regain.predict import least_noise
 from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
@@ -334,3 +334,21 @@ def test_a_look_where_the_number_of_rows_is_secret_leaves_independent_columns_al
 
     assert pairs(tied)
     assert not pairs(apart)
+
+
+def test_columns_and_pairs_of_few_categories_share_one_draw_of_less_noise():
+    """Both have less noise than under two charges with the same shares, and `plan` says so; other tables have two charges."""
+    X, sizes = np.random.default_rng(0).integers(0, 2, (5000, 12)), [2] * 11 + [3]
+    made = covey.PrivateSynthesizer(1.0, 1e-9, domain=sizes, composition="gaussian", seed=0).fit(X)
+    assert {charge.purpose for charge in made.privacy.charges} == {TOGETHER, "certificate"}
+    (pairs,) = [m for m in made.measurements.found if m.query.degree == 2]
+    one = next(m for m in made.measurements.found if m.query.degree == 1)
+    plan, budget = TablePlan(tuple(map(Category, sizes))), make_budget(1, 1e-9).part(Fraction(95, 100))
+    first = plan.one_way_part(5000, budget)
+    assert pairs.sd < 0.95 * pair_law(plan.declared, budget.part(1 - first)).sd
+    assert float(np.max(one.sd)) < 0.95 * plan.deviations(budget.part(first)).max()
+    assert "in one draw with pairs" in plan.noise_words(5000, make_budget(1, 1e-9))
+    others = [(6,) * 5, (2, 1, 3), (3,)]
+    assert not any(TablePlan(tuple(map(Category, own))).jointly(5000, budget) for own in others)
+    for other in (make_budget(1), make_budget(1, 1e-9, neighbours="add-or-remove-one"), make_budget(1, 1e-9, 3)):
+        assert plan.jointly(5000, other) is (other.rows_per_person == 3)

@@ -13,8 +13,8 @@ from covey.core.noise.sensitivity import simplex_radius_squared
 from covey.core.tables.domain import Domain, pair_matrix
 from covey.engines.local import ArrayRows
 from covey.entropy import Streams
-from covey.methods.model import Statistic
-from covey.methods.regain.measure_tables import Tables, _on_cells, measure_pairs, pair_moves
+from covey.methods.model import Ask, Statistic
+from covey.methods.regain.measure_tables import Tables, _cells, _on_cells, measure_pairs, pair_moves
 from covey.methods.regain.plan_tables import pair_law
 from tests.core.tables.examples import DOMAIN, table
 
@@ -71,9 +71,13 @@ def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
     # What a row moves gets noise of this variance.
     amount = budget.variance(pair_moves(law.domain).l2_squared) / law.scale
 
+    def cells(_):
+        parts, places = _cells(zero, None, law)
+        return _on_cells((yield [Ask("pairs", parts, pair_moves(law.domain))]), places, law.domain)
+
     def draw():
         gate = a_gate("pairs", amount=amount, pure=False, source=source)
-        return asked(lambda _: _on_cells(zero, None, law), ArrayRows(np.zeros((1, 6))), gate)
+        return asked(cells, ArrayRows(np.zeros((1, 6))), gate)
 
     drawn = np.array([draw() for _ in range(1000)])
     assert (drawn == drawn.transpose(0, 2, 1)).all()

@@ -40,15 +40,20 @@ def test_odd_subsets_by_listing():
 
 
 @pytest.mark.parametrize("sizes", [(2, 2, 2), (3, 2), (2, 3, 4), (5, 1, 2, 3), (2, 2, 2, 2, 2), (1, 1), (4,)])
-def test_pair_table_sensitivity_is_exact(sizes):
+@pytest.mark.parametrize("one_way", [False, True])
+def test_pair_table_sensitivity_is_exact(sizes, one_way):
+    """Of pairs alone, and beside one-way tables of several weights."""
+    weights = [Fraction(one_way * (3 + 2 * a), 4) for a in range(len(sizes))]
+
     def statistic(x):
         z = [np.eye(c)[v] - 1 / c for v, c in zip(x, sizes, strict=True)]
         parts = [np.outer(z[a], z[b]).ravel() for a, b in combinations(range(len(sizes)), 2)]
-        return np.concatenate(parts) if parts else np.zeros(1)
+        return np.concatenate([*parts, *(own * float(w) ** 0.5 for own, w in zip(z, weights, strict=True))])
 
     vectors = np.array([statistic(x) for x in product(*(range(c) for c in sizes))])
     worst = max(np.sum((a - b) ** 2) for a in vectors for b in vectors)
-    assert float(pair_table_sensitivity(sizes)) == pytest.approx(worst)
+    assert float(pair_table_sensitivity(sizes, weights)) == pytest.approx(worst)
+    assert one_way or pair_table_sensitivity(sizes) == pair_table_sensitivity(sizes, weights)
 
 
 def test_centred_coding_costs_less_than_one_hot():

@@ -42,16 +42,19 @@ def added_in_ball(radius_squared: Fraction, weight: Fraction) -> Fraction:
     return weight * radius_squared + radius_squared**2 / 2
 
 
-def pair_table_sensitivity(sizes: Sequence[int]) -> Fraction:
-    """Squared L2 sensitivity of all centred pair tables Σ z_a z_bᵀ, a < b, z_a = e_x − 1/c_a.
+def pair_table_sensitivity(sizes: Sequence[int], weights: Sequence[Fraction] | None = None) -> Fraction:
+    """Squared L2 sensitivity of all centred pair tables Σ z_a z_bᵀ, a < b, z_a = e_x − 1/c_a, beside √w_a·(one-way tables).
 
     If the attributes F change, a pair with one end in F moves by 2(1 − 1/c_b), b the other end, and a pair inside F by
     2(1 − 1/c_a − 1/c_b), squared; summed: Σ_F g_a − f(f − 1) with g_a = 2[(q − 1) − Σ_b 1/c_b + 1/c_a] and f = |F|. For each f
-    the largest g_a win. An attribute with one category has z = 0 and cannot change.
+    the largest g_a win. One-way tables of attributes in F move by 2w_a more. An attribute with one category has z = 0 and cannot
+    change.
     """
-    inverse = [Fraction(1, int(c)) for c in sizes if c > 1]
-    q, total = len(inverse), sum(inverse, Fraction(0))
-    g = sorted((2 * (q - 1 - total + x) for x in inverse), reverse=True)
+    live = [
+        (Fraction(1, int(c)), w) for c, w in zip(sizes, weights or [Fraction(0)] * len(sizes), strict=True) if c > 1
+    ]
+    q, total = len(live), sum((x for x, _ in live), Fraction(0))
+    g = sorted((2 * (q - 1 - total + x + w) for x, w in live), reverse=True)
     best = running = Fraction(0)
     for f, value in enumerate(g, 1):
         running += value

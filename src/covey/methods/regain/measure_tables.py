@@ -201,12 +201,14 @@ class OneWay:
     """Every attribute by itself: noisy counts of ranges of codes, of groups of categories, and the trees of numbers.
 
     `sizes` are what independent draws of noise say about the number of units, where that is secret, and their deviations.
+    `pairs` are pair tables of all categories that were measured in the same draw, and their law.
     """
 
     found: list[Measurement]
     groups: dict[int, Measurement]
     trees: dict[int, Tree]
     sizes: list[tuple[float, float]]
+    pairs: tuple[PairLaw, Measurement] | None = None
 
     def of(self, n: int) -> OneWay:
         """The same per a better noisy n, to which tables of joint draws are moved: of their noise, contrasts are left."""
@@ -311,17 +313,18 @@ def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw) -> Asking[
         (found,) = yield [Ask("pairs", [part], pair_moves(d), noise="matrix", weights=contrast_weights(d))]
         values = d.off_blocks(from_contrasts(found.values, d))
     else:
-        gaussian = law.family != "laplace"
-        noisy = yield from _on_cells(exact.map(centred_counts, d) if gaussian else exact, query, law)
-        c = d.counts[d.block_of]
-        values = d.off_blocks(d.centre(d.off_blocks(noisy / (c[:, None] * c) if gaussian else noisy)))
+        exact = exact if law.family == "laplace" else exact.map(centred_counts, d)
+        parts, places = _cells(exact, query, law)
+        values = _centred(_on_cells((yield [Ask("pairs", parts, pair_moves(d))]), places, d), law)
     return Measurement(query, values, law.sd, law.family, tables.n, "pairs")
 
 
-def _on_cells(exact: Statistic, query: Query, law: PairLaw) -> Asking[Floats]:
-    """Independent noise on every cell of every pair table a < b, mirrored; c_a c_b times as much on a grid that much finer."""
-    d = law.domain
-    parts, blocks = [], []
+Places = list[tuple[slice, Integers]]  # rows and columns of pair tables in the matrix of all
+
+
+def _cells(exact: Statistic, query: Query, law: PairLaw) -> tuple[list[Part], Places]:
+    """Every cell of every pair table a < b, for independent noise: c_a c_b times as much on a grid that much finer."""
+    d, parts, places = law.domain, list[Part](), Places()
     for a, ca in enumerate(d.sizes):
         # A table with an attribute of one category says nothing that is not public or one-way: it is left at zero.
         for others, size in law.partners(a) if ca > 1 else []:
@@ -329,12 +332,42 @@ def _on_cells(exact: Statistic, query: Query, law: PairLaw) -> Asking[Floats]:
                 continue
             weight = Fraction(1) if law.family == "laplace" else Fraction(1, (ca * size) ** 2)
             parts.append(Part(query, exact.map(entries, d.block(a), others), (ca, len(others)), weight))
-            blocks.append((d.block(a), others))
-    out = np.zeros((d.total, d.total))
-    for (own, others), found in zip(blocks, (yield [Ask("pairs", parts, pair_moves(d))]), strict=True):
-        out[own, others] = found.values
-        out[others, own] = found.values.T
-    return out
+            places.append((d.block(a), others))
+    return parts, places
+
+
+def _on_cells(found: Sequence[Measurement], places: Places, d: Domain) -> Floats:
+    """What was measured of these cells, as one symmetric matrix."""
+    noisy = np.zeros((d.total, d.total))
+    for (own, others), one in zip(places, found, strict=True):
+        noisy[own, others] = one.values
+        noisy[others, own] = one.values.T
+    return noisy
+
+
+def _centred(noisy: Floats, law: PairLaw) -> Floats:
+    """Centred tables in counts: what stands on a finer grid is divided again."""
+    d, c = law.domain, law.domain.counts[law.domain.block_of]
+    return d.off_blocks(d.centre(d.off_blocks(noisy if law.family == "laplace" else noisy / (c[:, None] * c))))
+
+
+def measure_jointly(tables: Tables, law: PairLaw, weights: Sequence[Fraction], purpose: str) -> Asking[OneWay]:
+    """One-way tables, of these weights, and centred pair tables of all categories in one draw of Gaussian noise.
+
+    A row that changes all attributes moves one-way tables most, and one that changes some of them pairs: no row does both.
+    """
+    d, counts = law.domain, tables.counts
+    maps = [np.arange(size) for size in d.sizes]
+    query = Query(Every(len(maps), 2), tables.factors(maps), "centred")
+    plain = [Factor.plain(size) for size in d.sizes]
+    every = enumerate(zip(plain, weights, strict=True))
+    one_way = [Part(counts.query(j, own), counts.codes(j), own.size, weight) for j, (own, weight) in every]
+    parts, places = _cells(tables.pairs(maps).map(centred_counts, d), query, law)
+    moves = Moves(l2_squared=pair_table_sensitivity(d.sizes, weights))
+    found = yield [Ask(purpose, [*one_way, *parts], moves)]
+    values = _centred(_on_cells(found[len(maps) :], places, d), law)
+    pairs = Measurement(query, values, law.sd, law.family, tables.n, purpose)
+    return OneWay(found[: len(maps)], {}, {}, [], (law, pairs))
 
 
 def rank_moves(p: int) -> Moves:

@@ -14,6 +14,7 @@ import numpy as np
 from covey.core.arrays import Floats
 from covey.core.noise.integers import grouped, knorm_deviations
 from covey.core.noise.pairlaw import PairLaw
+from covey.core.noise.sensitivity import pair_table_sensitivity
 from covey.core.numbers.grid import BRANCHING, Attribute, Category, NumberGrid, grids
 from covey.core.tables.domain import Domain
 from covey.methods.model import CERTIFICATE_SHARE
@@ -41,7 +42,12 @@ CERTAIN, HOPELESS = 0.02, 0.4  # distances from independent columns that nearly 
 # (these count as more rows, as their noise is less), a fifth of the error.
 CLEAN = 120
 LOOKED = 0.1  # deviation of the look's noise beyond which it would decide by chance
-TOGETHER = "columns and pairs"  # the charge for one-way tables and pairs, which the look divides
+TOGETHER = (
+    "columns and pairs"  # the charge for one-way tables and pairs, which the look divides, or which share one draw
+)
+JOINED = (
+    5  # categories of attributes at most whose one-way and pair tables share one draw: none of them is merged first
+)
 Way = Literal["pairs", "look", "margins"]
 WAYS: dict[Way, str] = {
     "pairs": "pairs of columns are measured",
@@ -167,7 +173,8 @@ class TablePlan:
         own = budget.part(1 - CERTIFICATE_SHARE)
         gain, joint = self.gain(own), [draw.joint for draw in self.one_way(own)]
         law = "K-norm" if all(joint) else "K-norm or Laplace" if any(joint) else "Laplace" if own.pure else "Gaussian"
-        first = f"{law} noise" + (f", {gain:.2g} times less than Laplace noise on each" if gain > 1 else "")
+        law += " noise, in one draw with pairs" if self.jointly(n, own) else " noise"
+        first = law + (f", {gain:.2g} times less than Laplace noise on each" if gain > 1 else "")
         return f"single columns get {first}; {WAYS[self.way(n, own)]}"
 
     def needed(self, n: int, budget: Budget) -> float:
@@ -197,6 +204,21 @@ class TablePlan:
         blind = look_moves(live).deviation(budget.part(LOOK)) / (n * live * (live - 1)) > LOOKED
         return "margins" if blind or needed > HOPELESS else "look"
 
+    def jointly(self, n: int, budget: Budget) -> bool:
+        """Whether one-way and pair tables share one draw of Gaussian noise; `budget` is what the certificate leaves."""
+        few = all(isinstance(a, Category) and 1 < a.size <= JOINED and not a.groups for a in self.attributes)
+        apart = self.important or budget.pure or budget.persons or budget.size_is_secret or not self.totals
+        if apart or not few or len(self.attributes) < 2 or self.way(n, budget) != "pairs":
+            return False
+        return self.joint_law(n, budget)[0].drawable
+
+    def joint_law(self, n: int, budget: Budget) -> tuple[PairLaw, list[Fraction]]:
+        """The noise of pairs in a draw with one-way tables, and the weights of these: as those of two charges would be."""
+        part, sizes = self.one_way_part(n, budget), self.declared.sizes
+        odds = pair_table_sensitivity(sizes) * part / (2 * (1 - part))
+        weights = [(odds * draw.part).limit_denominator(1000) for draw in self.one_way(budget)]
+        return PairLaw("gaussian", self.declared, budget.variance(pair_table_sensitivity(sizes, weights))), weights
+
     @property
     def categories(self) -> list[Category]:
         """Attributes that are no numbers."""
@@ -209,6 +231,8 @@ class TablePlan:
             return {"look": LOOK * rest, TOGETHER: (1 - LOOK) * rest}
         if way == "margins":
             return {"histograms": rest, "pairs": Fraction(0)}
+        if self.jointly(n, budget.part(rest)):
+            return {TOGETHER: rest}
         part = self.one_way_part(n, budget)
         first, ranks = part * rest, min(RANKS, (1 - part) / 4) * rest
         shares = {"histograms": first, "pairs": rest - first}
@@ -221,7 +245,7 @@ class TablePlan:
         return shares | triple_shares(shares["pairs"], lambda share: own.affordable(n, q, budget.part(share))[0] > 0)
 
     def parts(self, n: int, budget: Budget, rest: Fraction) -> Mapping[str, Fraction]:
-        """As `shares`, with one-way tables and pairs as they are if a look finds pairs worth it: for predictions."""
+        """As `shares`, with one-way tables and pairs apart, as they are if a look finds pairs worth it: for predictions."""
         shares = dict(self.shares(n, budget, rest))
         whole = shares.pop(TOGETHER, None)
         if whole is None:

@@ -235,7 +235,7 @@ def expected_focus(plan: TablePlan, n: int, budget: Budget) -> dict[str, float]:
     guess, rest, own = coarse(plan.declared), 1 - CERTIFICATE_SHARE, plan.important
 
     def others(own: TablePlan) -> float:
-        return pair_law(guess, budget.part(own.shares(n, budget, rest)["pairs"])).sd / n
+        return pair_law(guess, budget.part(own.parts(n, budget, rest)["pairs"])).sd / n
 
     share = budget.part(plan.shares(n, budget, rest)["important"])
     first, second = others(plan), own.moves(guess.sizes).deviation(share) / n

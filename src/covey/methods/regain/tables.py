@@ -57,6 +57,7 @@ from covey.methods.regain.measure_tables import (
     first_kernel,
     late_kernel,
     measure_dependence,
+    measure_jointly,
     measure_one_way,
     measure_pairs,
     measure_ranks,
@@ -151,21 +152,25 @@ class RegainTables:
         """Private centres over cells, and what the cells are."""
         with blas_threads(1):
             whole = self._whole(told)
-            if whole is None or not told.has("look"):
+            if whole is None or not told.has(TOGETHER):
                 return (yield from self._fitted(told, whole))
-            seen, sd = yield from measure_dependence(whole)
-            # Pairs are measured if they stand out of the look's noise: most tables are less tied than those that pay for pairs.
-            apart = seen - sd > self.plan.needed(told.n, told.allowance(TOGETHER))
-            first = self.plan.one_way_part(told.n, told.allowance(TOGETHER)) if apart else WHOLE
+            own, known = told.allowance(TOGETHER), None
+            first = self.plan.one_way_part(told.n, own)
+            if told.has("look"):
+                seen, sd = yield from measure_dependence(whole)
+                # Pairs are measured if they stand out of the look's noise: most tables are less tied than those that pay.
+                first = first if seen - sd > self.plan.needed(told.n, own) else WHOLE
+            else:
+                known = yield from measure_jointly(whole, *self.plan.joint_law(told.n, own), TOGETHER)
             parts = {"histograms": first, "pairs": 1 - first}
             paid = {name: part * told.planned[TOGETHER] for name, part in parts.items()}
             inner = replace(told, planned={**told.planned, **paid})
-            return (yield from paid_by(TOGETHER, parts, self._fitted(inner, whole)))
+            return (yield from paid_by(TOGETHER, parts, self._fitted(inner, whole, known)))
 
-    def _fitted(self, told: Setting, whole: Tables | None) -> Asking[Fitted]:
-        """As planned, or as a look has decided."""
+    def _fitted(self, told: Setting, whole: Tables | None, known: OneWay | None = None) -> Asking[Fitted]:
+        """As planned, or as a look has decided; `known` is what was measured in one draw."""
         counts = OneWayCounts.of(told.n, self.attributes) if whole is None else whole.counts
-        one_way = yield from measure_one_way(counts, self.plan, told)
+        one_way = (yield from measure_one_way(counts, self.plan, told)) if known is None else known
         if told.secret:
             told = told.refined(*zip(*one_way.sizes, strict=True))
             one_way, whole = one_way.of(told.n), self._whole(told)
@@ -174,6 +179,8 @@ class RegainTables:
         generator = told.public("fit")
         own = told.public("numbers") if whole is None else generator  # categories alone need no stream of their own
         seen = self.look(one_way, totals, mass, told.pure, own)
+        if known is not None:
+            seen = replace(seen, maps=[np.arange(size) for size in seen.domain.sizes])
         tables = Tables(told, seen.domain, seen.cell_factors) if whole is None else whole
         return (yield from self._centres(tables, counts, seen, told, generator))
 
@@ -220,10 +227,12 @@ class RegainTables:
         """
         n, maps, budget, tick = told.n, seen.maps, told.allowance("pairs"), told.tick
         merged, shares = seen.bins, seen.bin_shares
-        law = pair_law(merged, budget, tables.steps)
-        counted = yield from measure_pairs(tables, maps, law)
-        if told.has("look"):
-            counted = replace(counted, purpose=TOGETHER)
+        if seen.measured.pairs is None:
+            law = pair_law(merged, budget, tables.steps)
+            counted = yield from measure_pairs(tables, maps, law)
+            counted = replace(counted, purpose=TOGETHER) if told.has("look") else counted
+        else:
+            law, counted = seen.measured.pairs
         pairs, sd = counted.values / n if counted.kept else np.zeros((merged.total, merged.total)), law.sd / n
         extra = None
         if told.has("important") and self.important.live(merged.sizes):
