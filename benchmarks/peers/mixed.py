@@ -72,7 +72,12 @@ def peer_rows(table: Table, way: str, epsilon: float, seed: int, seconds: int) -
     with tempfile.TemporaryDirectory() as name:
         folder, n = Path(name), len(table.codes)
         true, raw = table.values(), method.source == "dpsynth"
-        codes, sizes = coarse_codes(table, table.codes, true, true, BINS)
+        edges = {j: cuts(table.codes[:, j]) for j in true}
+        cut = [np.searchsorted(edges[j], x, side="right") if j in true else x for j, x in enumerate(table.codes.T)]
+        codes, sizes = (
+            np.column_stack(cut),
+            [len(edges[j]) + 1 if j in true else c.size for j, c in enumerate(table.columns)],
+        )
         names = [c.name for c in table.columns]
         frame = pd.DataFrame(codes, columns=names)
         domain: dict[str, object] = dict(zip(names, map(int, sizes), strict=True))
@@ -89,6 +94,13 @@ def peer_rows(table: Table, way: str, epsilon: float, seed: int, seconds: int) -
     return told, drawn_codes(table, drawn, raw, np.random.default_rng(seed))
 
 
+def cuts(codes: np.ndarray) -> np.ndarray:
+    """Where bins of a number begin, but the first: at 32 quantiles, and a value that holds two of them has a bin of its own."""
+    found, often = np.unique(np.quantile(codes, np.arange(1, BINS) / BINS, method="lower"), return_counts=True)
+    edges = np.unique(np.concatenate([found, found[often > 1] + 1])).astype(np.int64)
+    return edges[(edges > codes.min()) & (edges <= codes.max())]
+
+
 def drawn_codes(table: Table, drawn: np.ndarray, raw: bool, generator: np.random.Generator) -> np.ndarray:
     """Codes of a peer's rows; a number that came as a bin is drawn evenly between the real values at its ends."""
     out = np.zeros(drawn.shape, dtype=np.int64)
@@ -97,9 +109,8 @@ def drawn_codes(table: Table, drawn: np.ndarray, raw: bool, generator: np.random
             out[:, j] = encode(column, drawn[:, j]) if column.number else drawn[:, j]
             continue
         codes = table.codes[:, j]
-        inner = np.unique(np.quantile(column.values(codes), np.arange(1, BINS) / BINS))
-        low = np.concatenate([[codes.min()], np.ceil((inner - column.low) / column.step - 1e-9)]).astype(int)
-        high = np.maximum(np.append(low[1:], codes.max() + 1), low + 1)
+        ends = np.concatenate([[codes.min()], cuts(codes), [codes.max() + 1]])
+        low, high = ends[:-1], ends[1:]
         out[:, j] = generator.integers(low[drawn[:, j].astype(int)], high[drawn[:, j].astype(int)])
     return out
 
@@ -342,7 +353,7 @@ reachable), SDGym (its tables lie in a storage bucket that was not reachable), M
 - dpsynth's SWIFT gets cliques of 10,000 cells and 1,000 steps; at its defaults it does not finish. dpsynth cuts numbers at 32
   private quantiles, its default. It gets the ρ of a Gaussian mechanism with exactly this ε and δ, as covey does.
 - private-pgm and smartnoise know categories alone. They get numbers cut at 32 quantiles of the real rows, free of charge, which
-  is not private and favours them. Inside a bin values are drawn evenly.
+  is not private and favours them. Common values have a bin of their own, and inside a bin values are drawn evenly.
 - telco's 11 blank totals belong to customers of the first month, and count as 0. Names of rows are left out, and adult's
   education in words, which education in years says too.
 - `target` tells covey which column is to be predicted.
