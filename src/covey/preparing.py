@@ -21,6 +21,7 @@ from covey.methods.regain.predict import (
     Prediction,
     expected_focus,
     expected_triples,
+    flag_words,
     focus_words,
     least_noise,
     predict,
@@ -373,7 +374,7 @@ def plan(  # what is described, how many there are, and what is promised
         triples = expected_triples(own.important, len(own.attributes), n, measuring)
     flags = all(size == 2 for size in sizes)  # these have a plan of their own
     law = budget if learns or unit != 1 or (own and own.important) else least_noise(attributes, budget, n)
-    noise = "" if own is None or flags else own.noise_words(n, law)
+    noise = flag_words(n, len(sizes), law) if flags else "" if own is None else own.noise_words(n, law)
     if law.pure and delta:
         noise = (
             f"{noise}; " * bool(noise)

@@ -19,7 +19,7 @@ from covey.core.numbers.grid import Category, NumberGrid
 from covey.errors import LostReleaseError, ParameterError
 from covey.methods.learning import expected_attributes
 from covey.methods.regain.plan_tables import MOST_MERGED, TablePlan
-from covey.methods.regain.predict import NO_ROOM, SmallGroups, release_memory, small_groups, solve_epsilon
+from covey.methods.regain.predict import NO_ROOM, SmallGroups, flag_words, release_memory, small_groups, solve_epsilon
 from covey.privacy.budget import budget_for, make_budget
 from covey.privacy.ledger import Ledger
 from covey.release.bundle import write_bundle
@@ -237,3 +237,17 @@ def test_the_epsilon_that_is_solved_for_covers_all_rows_of_a_person():
     )
     assert five == pytest.approx(5 * one, rel=0.1)
     assert every == one
+
+
+def test_yes_no_columns_whose_pairs_are_left_out_are_named_before_the_charge(few_steps):
+    """Two thousand columns of 5,000 rows have their means measured alone; a plan and a release say so, and elsewhere nothing."""
+    fields = tuple(Field(f"f{j}", "boolean") for j in range(60))
+    alone, measured = (plan(Schema(fields), n, Fraction(1), Fraction(0)).words for n in (300, 100_000))
+    assert any("released as independent" in words for words in alone)
+    assert not any("independent" in words for words in measured)
+    assert "independent" in flag_words(5000, 2000, make_budget(1, 1e-9))
+    assert flag_words(5, 1, make_budget(1)) == ""
+    X = np.random.default_rng(0).integers(0, 2, (300, 60))
+    with pytest.warns(covey.errors.CoveyWarning, match="Pairs of columns are not measured"):
+        made = covey.PrivateSynthesizer(1.0, seed=0).fit(X)
+    assert {charge.purpose for charge in made.privacy.charges} == {"means", "certificate"}

@@ -44,6 +44,7 @@ from covey.methods.records import body_grid, boolean_records, code_records, real
 from covey.methods.regain.bits import RegainBits, declared_coding
 from covey.methods.regain.important import Important
 from covey.methods.regain.predict import (
+    flag_words,
     least_noise,
     mostly_noise,
     predicted_error,
@@ -474,9 +475,11 @@ class PrivateSynthesizer(Synthesizer):
             refuse_too_large([Category(size) for size in sizes], n, budget)
         about = f"with n = {n}, {len(sizes)} columns and epsilon = {float(budget.epsilon):g}"
         if self.body is None and mostly_noise(predicted_error(sizes, n, budget)):
+            words = flag_words(n, len(sizes), budget) if self.domain is None else ""
             return (
                 f"{about} about {100 * predicted_misplaced(sizes, n, budget):.2g}% of the rows would have to move in an average "
-                f"two-column table. The result will be mostly noise. {remedies(sizes, n, budget).capitalize()}."
+                f"two-column table. The result will be mostly noise. {f'{words.capitalize()}. ' if words else ''}"
+                f"{remedies(sizes, n, budget).capitalize()}."
             )
         if self.body is not None and plan_reals(n, len(sizes), budget).mechanism in ("means", "margins"):
             return (

@@ -32,7 +32,7 @@ from covey.methods.model import CERTIFICATE_SHARE
 from covey.methods.regain.bits import expected_pair_noise, plan_bits
 from covey.methods.regain.important import NOTHING, Important, noise_of
 from covey.methods.regain.measure_tables import late_kernel
-from covey.methods.regain.plan_tables import TablePlan, coarse, histogram_share, most_bins, pair_law
+from covey.methods.regain.plan_tables import WAYS, TablePlan, coarse, histogram_share, most_bins, pair_law
 from covey.methods.regain.tables import CENTRES
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
@@ -169,6 +169,12 @@ def least_noise(attributes: Sequence[Attribute], budget: Budget, n: int | None =
     columns = [float(plan.deviations(own) @ plan.declared.counts) for own in (pure, budget)]
     few = n is not None and not budget.size_is_secret and plan.needed(n, budget) > FEW_ROWS
     return pure if (few or pairs[0] <= pairs[1]) and columns[0] <= columns[1] else budget
+
+
+def flag_words(n: int, p: int, budget: Budget) -> str:
+    """Of yes/no columns, whether their pairs are left out."""
+    alone = p > 1 and plan_bits(n, p, budget.part(1 - CERTIFICATE_SHARE)).mechanism == "means"
+    return WAYS["margins"] if alone else ""
 
 
 def expected_seconds(sizes: Sequence[int], n: int) -> dict[str, float]:
