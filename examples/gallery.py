@@ -93,11 +93,10 @@ def reports(folder: Path) -> dict[str, str]:
     """The reports, by name: releases with fresh noise."""
     import polars as pl
 
+    from covey import Schema, write_bundle
     from covey.demo import example_hospital, public_schema
-    from covey.release.bundle import write_bundle
     from covey.synthesizers import PrivateSynthesizer
     from covey.table.description import Description
-    from covey.table.schema import Schema
 
     example_hospital(folder / "patients.csv", 20_000)
     frame = pl.read_csv(folder / "patients.csv", infer_schema=False)

@@ -9,8 +9,8 @@ strict rules lower the noise, because one patient can change less. The table her
 import numpy as np
 
 import covey
+from covey import AtMost, Field, Schema
 from covey.demo import example_patients
-from covey.table.schema import AtMost, Field, Schema
 
 # Each flag belongs to at most one rule.
 CHRONIC = (

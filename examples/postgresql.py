@@ -11,8 +11,8 @@ import argparse
 from pathlib import Path
 
 import covey
+from covey import write_bundle
 from covey.privacy.ledger import Ledger, default_ledger_path
-from covey.release.bundle import write_bundle
 
 
 def main() -> None:

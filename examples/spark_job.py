@@ -20,8 +20,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import covey
-from covey.privacy.ledger import Ledger
-from covey.release.bundle import write_bundle
+from covey import Ledger, write_bundle
 from covey.release.places import check_target
 
 EPSILON, DELTA = Fraction(1), Fraction(1, 10**9)

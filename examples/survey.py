@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 import covey
-from covey.table.schema import Field, Schema
+from covey import Field, Schema
 
 
 def survey(n: int, seed: int = 3) -> pl.DataFrame:

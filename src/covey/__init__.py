@@ -15,17 +15,33 @@ if TYPE_CHECKING:
     from covey.core.paper import bodies as bodies
     from covey.core.tables.distance import covariance_loss as covariance_loss
     from covey.core.tables.distance import marginal_error as marginal_error
+    from covey.privacy.ledger import Ledger as Ledger
+    from covey.release.bundle import write_bundle as write_bundle
+    from covey.release.verify import verify_bundle as verify_bundle
     from covey.synthesizers import AnonymousSynthesizer as AnonymousSynthesizer
     from covey.synthesizers import PrivateSynthesizer as PrivateSynthesizer
     from covey.table.databases import Database as Database
     from covey.table.description import Description as Description
+    from covey.table.schema import AtMost as AtMost
+    from covey.table.schema import Condition as Condition
+    from covey.table.schema import Field as Field
+    from covey.table.schema import Forbid as Forbid
+    from covey.table.schema import LessEqual as LessEqual
+    from covey.table.schema import Linear as Linear
     from covey.table.schema import Schema as Schema
     from covey.table.spark import SparkParquet as SparkParquet
 
 _HOMES = {
     "AnonymousSynthesizer": "covey.synthesizers",
+    "AtMost": "covey.table.schema",
+    "Condition": "covey.table.schema",
     "Database": "covey.table.databases",
     "Description": "covey.table.description",
+    "Field": "covey.table.schema",
+    "Forbid": "covey.table.schema",
+    "Ledger": "covey.privacy.ledger",
+    "LessEqual": "covey.table.schema",
+    "Linear": "covey.table.schema",
     "PrivateSynthesizer": "covey.synthesizers",
     "Schema": "covey.table.schema",
     "SparkParquet": "covey.table.spark",
@@ -35,6 +51,8 @@ _HOMES = {
     "load": "covey.answers.load",
     "marginal_error": "covey.core.tables.distance",
     "paper": "covey.paper",
+    "verify_bundle": "covey.release.verify",
+    "write_bundle": "covey.release.bundle",
 }
 __all__ = list(_HOMES)
 

@@ -27,8 +27,11 @@ def private(**options):
 
 
 def test_public_names_are_pinned():
-    classes = ["AnonymousSynthesizer", "Database", "Description", "PrivateSynthesizer", "Schema", "SparkParquet"]
-    assert covey.__all__ == [*classes, "bodies", "covariance_loss", "errors", "load", "marginal_error", "paper"]
+    rules = ["AtMost", "Condition", "Forbid", "LessEqual", "Linear"]
+    classes = ["AnonymousSynthesizer", "Database", "Description", "Field", "Ledger", "PrivateSynthesizer", "Schema"]
+    functions = ["covariance_loss", "load", "marginal_error", "verify_bundle", "write_bundle"]
+    modules = ["bodies", "errors", "paper"]
+    assert covey.__all__ == sorted([*rules, *classes, "SparkParquet", *functions, *modules])
     assert list(inspect.signature(covey.PrivateSynthesizer).parameters)[:1] == ["epsilon"]
     assert list(inspect.signature(covey.AnonymousSynthesizer).parameters)[:1] == ["group_size"]
 
