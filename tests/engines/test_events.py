@@ -18,7 +18,10 @@ SETS = {
     "step": (1, 1),
     "two": (1, 1),
 }
-KERNELS = {name: Query([columns], FACTORS, of=name, total=False).kernel() for name, columns in SETS.items()}
+KINDS = {"counts": "person", "persons": "person", "events": "event"}
+KERNELS = {
+    name: Query([columns], FACTORS, of=KINDS.get(name, name), total=False).kernel() for name, columns in SETS.items()
+}
 
 
 def town(n=50):

@@ -50,6 +50,7 @@ def error(prior, seed):
     return np.abs(pairs(rows) - pairs(X)).sum() / 72
 
 
+@pytest.mark.filterwarnings("ignore:with n = 1500:covey.errors.CoveyWarning")
 def test_a_good_prior_lowers_the_error_and_a_wrong_one_costs_little(bundles, monkeypatch):
     monkeypatch.setattr(tables, "fit_steps", lambda *_: 150)
     none, good, wrong = (

@@ -479,7 +479,7 @@ class PrivateSynthesizer(Synthesizer):
             return (
                 f"{about} about {100 * predicted_misplaced(sizes, n, budget):.2g}% of the rows would have to move in an average "
                 f"two-column table. The result will be mostly noise. {f'{words.capitalize()}. ' if words else ''}"
-                f"{remedies(sizes, n, budget).capitalize()}."
+                f"{remedies(sizes, n, budget, offered=self.delta > 0).capitalize()}."
             )
         if self.body is not None and plan_reals(n, len(sizes), budget).mechanism in ("means", "margins"):
             return (

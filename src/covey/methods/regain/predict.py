@@ -202,9 +202,9 @@ def mostly_noise(error: float) -> bool:
     return error > NOISE
 
 
-def remedies(sizes: Sequence[int], n: int, budget: Budget) -> str:
-    """What helps against noise. δ does, except where bits get no more than their means: cube noise, pure ε, is smaller there."""
-    p, delta = len(sizes), ", a positive delta" if budget.pure else ""
+def remedies(sizes: Sequence[int], n: int, budget: Budget, offered: bool = False) -> str:
+    """What helps against noise. δ does, unless it was offered and not taken, or bits get means alone: cube noise is smaller."""
+    p, delta = len(sizes), ", a positive delta" if budget.pure and not offered else ""
     if not budget.pure and max(sizes) <= 2 and plan_bits(n, p, budget).mechanism == "means":
         gaussian = float(budget.variance(p)) ** 0.5
         cube = cube_deviation(p) * budget.rows_per_person / float(budget.epsilon)
