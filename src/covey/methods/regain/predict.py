@@ -43,7 +43,8 @@ from covey.privacy.unit import ADD_REMOVE, REPLACE
 PURE_FLAGS = {REPLACE: 1.26, ADD_REMOVE: 0.92}
 SOME = 1000  # rows: how noises compare does not depend on their number
 # How far from independent columns must be for pairs with Gaussian noise to pay, beyond which columns matter more than pairs:
-# chosen on telco, where Gaussian noise is better at 0.07 (1,000 rows) and pure noise at 0.14 (500).
+# set on telco, where Gaussian noise is better at 0.07 (1,000 rows) and pure noise at 0.14 (500). At 0.083 (300 rows, ε = 3) telco
+# would still be better with Gaussian noise, and is no worse than noisy margins with pure noise; bank needs that at 0.078.
 FEW_ROWS = 0.075
 # Denoising leaves about this part of the noise on a pair share: the public tables of docs/benchmarks lie between 0.1 and 1.4.
 LEFT_AFTER_DENOISING = 0.6
