@@ -177,7 +177,7 @@ def broken_rules_told():
     def telling(real):
         def encode_part(self, table, coding="bins"):
             if self.schema.rules:
-                count = sum(self.breaks(real(self, table, "cells")[0]).values())
+                count = sum(real(self, table, "cells")[1].broken.values())
                 warnings.warn(f"{count} records break a rule.", UserWarning, stacklevel=2)
             return real(self, table, coding)
 
