@@ -139,7 +139,7 @@ def category_rides():
         category_ride("categories, cells", [30, 1, 12], 1.0, ordinal=[0]),
         category_ride("categories, one-way tables alone", [2, 3, 2, 4], 0.5, n=500),
         category_ride("categories, look", [2, 3, 2, 4, 2, 2, 3], 1.0, n=1000, tied=True),
-        category_ride("categories, look, (ε, δ)", [2, 3, 2, 4, 2, 2, 3], 1.0, 1e-6, n=500, tied=True),
+        category_ride("categories, look, (ε, δ)", [2, 3, 2, 4, 2, 2, 3], 1.0, 1e-6, n=450, tied=True),
         category_ride("categories, one draw", [2, 3, 2, 4, 2], 1.0, 1e-6),
         category_ride("categories, (ε, δ)", [30, 1, 2, 12], 1.0, 1e-6, ordinal=[0]),
         category_ride("six hundred categories", [600, 3, 1], 1.0, 1e-6, ordinal=[0]),

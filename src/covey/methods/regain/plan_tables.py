@@ -40,7 +40,7 @@ MOST_ONE_WAY = 0.4  # of the budget, for one-way tables under K-norm noise where
 CERTAIN, HOPELESS = 0.02, 0.4  # distances from independent columns that nearly all tables have, and that none has
 # n√(2ρ) beyond which, under (ε, δ), a look costs more than it saves: on telco at 177, and at 129 where rows are added or removed
 # (these count as more rows, as their noise is less), a fifth of the error.
-CLEAN = 120
+CLEAN = 110
 LOOKED = 0.1  # deviation of the look's noise beyond which it would decide by chance
 TOGETHER = (
     "columns and pairs"  # the charge for one-way tables and pairs, which the look divides, or which share one draw
