@@ -215,7 +215,7 @@ def test_a_package_is_drafted_with_its_key_and_confirmed(package, tmp_path):
     unconfirmed = run("release", draft, *RELEASE, "--seed", "1", "--out", tmp_path / "release")
     assert "not confirmed as public" in unconfirmed.output
     names = json.loads(run("confirm", draft, "--all", "--json").output)["unconfirmed"]
-    assert run("confirm", draft, *names).output.strip().endswith("every field is confirmed")
+    assert run("confirm", draft, *names).output.strip().endswith(f"Next: covey plan {draft} --persons N --epsilon 1")
     torn = run("init", tmp_path / "visits.csv", tmp_path / "patients.csv", "-o", tmp_path / "other.json")
     assert "which column names the person" in torn.output
     twice = run("init", tmp_path / "visits.csv", tmp_path / "visits.csv", "-o", tmp_path / "other.json")

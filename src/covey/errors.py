@@ -142,9 +142,10 @@ def counted(count: int, thing: str) -> str:
 
 
 def whole_number(value: Any, name: str, least: int, advice: str = "") -> int:
-    """The value as an int, or a ParameterError that names the argument and the value."""
+    """The value as an int, or a refusal that names the argument and the value."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ParameterError(f"{name} must be a whole number, {least} or more, got {value!r}. {advice}".rstrip())
+        said = f" must be a whole number, {least} or more, got {value!r}. {advice}".rstrip()
+        raise ArgumentError("", name, said)
     return int(value)
 
 

@@ -43,7 +43,7 @@ def desk(at_home):
 # Refused before any data is opened or any budget is spent, in words that name the option and the way out.
 RELEASE = "release visits.csv --schema schema.json --dataset visits --out out --epsilon"
 REFUSED = [
-    (f"{RELEASE} 0", 2, "covey anonymize"),
+    (f"{RELEASE} 0", 2, "--epsilon must be positive, got"),
     (f"{RELEASE} 1,0", 2, "'1,0'. Write 1.0."),
     (f"{RELEASE} one", 2, "got 'one'.\n"),
     (f"{RELEASE} 11", 2, "--confirm-large-epsilon"),
@@ -56,7 +56,7 @@ REFUSED = [
     ("release visits.csv --epsilon 1 --dataset visits --out out", 2, "--schema"),
     ("release visits.csv --schema draft.json --epsilon 1 --dataset visits --out out", 2, "covey confirm"),
     ("anonymize visits.csv --schema draft.json --group-size 10 --out out", 2, "confirm"),
-    ("anonymize visits.csv --schema schema.json --group-size 1 --out out", 2, "group_size"),
+    ("anonymize visits.csv --schema schema.json --group-size 1 --out out", 2, "--group-size"),
     ("release no.csv --schema schema.json --dataset visits --out out", 2, "epsilon"),
     ("release no.csv --schema schema.json --epsilon 1 --out out", 2, "--dataset"),
     *((f"anonymize no.csv --schema schema.json --out out --group-size {size}", 2, "group") for size in (0, -3)),
@@ -65,9 +65,9 @@ REFUSED = [
         (f"anonymize visits.csv --schema schema.json --out out --group-size 5 --rows {rows}", 2, str(rows))
         for rows in (10**15, 10**30)
     ),
-    ("anonymize visits.csv --schema schema.json --out out --group-size 401", 2, "group_size must not exceed"),
+    ("anonymize visits.csv --schema schema.json --out out --group-size 401", 2, "--group-size must not exceed"),
     ("plan schema.json --rows 400", 2, "--target-error"),
-    ("plan schema.json --rows 400 --target-error 0.9", 2, "target-error"),
+    ("plan schema.json --rows 400 --target-error 0.9", 2, "target-error must lie"),
     ("confirm schema.json agee", 2, "agee"),
     ("confirm schema.json", 2, "--all"),
     ("check visits.csv --schema nowhere.json", 2, "nowhere.json"),
@@ -225,7 +225,10 @@ def test_init_points_at_doubtful_columns_and_confirm_says_what_becomes_public(de
     assert [note["field"] for note in facts["notes"]] == ["name", "ward", "sex"]
     assert run("confirm people.json sex").stdout.splitlines()[0] == "now public: sex (2 labels)"
     said = run("confirm people.json --all").stdout
-    assert said == "now public: ward (5 labels)\nevery field is confirmed\n"
+    assert (
+        said
+        == "now public: ward (5 labels)\nevery column is confirmed\nNext: covey plan people.json --rows N --epsilon 1\n"
+    )
     facts = json.loads(run("confirm people.json --all --json").stdout)
     assert facts["confirmed"] == []
     assert facts["unconfirmed"] == []

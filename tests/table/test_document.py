@@ -19,7 +19,7 @@ BOMB = "a0: &a0 [x]\n" + "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10
 HOSTILE = {
     "broken json": ("s.json", "{", "is not"),
     "broken yaml": ("s.yaml", "a: [", "is not"),
-    "no file": ("none.json", None, "cannot read"),
+    "no file": ("none.json", None, "there is no file .*none.json"),
     "digits": ("s.json", '{"fields": [' + "9" * 5000 + "]}", "s.json"),  # Python reads no integer of so many digits
     "deep json": ("s.json", "[" * 100_000, "s.json"),
     "deep yaml": ("s.yaml", "[" * 5_000 + "]" * 5_000, "s.yaml"),

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from covey.answers.estimates import Estimate
-from covey.errors import ParameterError
+from covey.errors import ArgumentError, ParameterError
 from covey.html import Html, tag
 from covey.table.frames import FrameForm
 
@@ -34,7 +34,7 @@ class Wanted:
 def checked(confidence: float) -> float:
     """A confidence between 0 and 1."""
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
-        raise ParameterError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+        raise ArgumentError("", "confidence", f" must lie between 0 and 1, got {confidence!r}.")
     return float(confidence)
 
 

@@ -67,7 +67,7 @@ def evaluate(
     words = list(found.words)
     if report is not None:
         write_confidential(report, found.page())
-        words.append(f"report → {report}")
+        words.append(f"Next: read {report}. It is confidential, too.")
     if out is not None:
         write_confidential(out, json.dumps(found.figures, indent=2, ensure_ascii=False) + "\n")
     say(as_json, found.figures, "\n".join(words))
@@ -96,13 +96,10 @@ def sample(  # click passes each option by its name
     from covey.answers.asking import conditions as read
     from covey.answers.columns import Columns
     from covey.answers.load import load
-    from covey.errors import whole_number
     from covey.release.places import SUMS, check_new_file, is_bundle
     from covey.release.verify import described_by
     from covey.table.sources import write_rows
 
-    m = whole_number(m, "--rows", 1, "It counts the synthetic rows, or persons.")
-    seed = None if seed is None else whole_number(seed, "--seed", 0)
     several = described_by(folder).schema is None
     if several == bool(out.suffix) or out.suffix not in ("", ".csv", ".parquet"):
         held = "two tables: name a folder for them" if several else "one table: name a .csv or .parquet file"

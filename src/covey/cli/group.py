@@ -21,7 +21,7 @@ try:
 except ImportError:  # pragma: no cover - in an environment of its own: tests/test_pages.py
     sys.exit("covey's command line needs click: pip install 'covey[cli]'.")
 
-from covey.errors import CoveyError, CoveyWarning, ParameterError, UnknownDatasetError
+from covey.errors import ArgumentError, CoveyError, CoveyWarning, ParameterError, UnknownDatasetError
 
 Command = Callable[..., None]
 
@@ -33,7 +33,13 @@ def words_of(error: CoveyError) -> str:
         return error.advising(
             f"For a table about other people open a new one, with a budget of your choice:\n    {command}\n"
         )
-    return error.naming(lambda argument: "--" + argument.replace("_", "-"))
+    return error.naming(_option)
+
+
+def _option(argument: str) -> str:
+    """An argument as an option; what has a space in its name stands in a file."""
+    own = {"m": "--rows", "epsilon_budget": "--budget"}
+    return argument if " " in argument else own.get(argument, "--" + argument.replace("_", "-"))
 
 
 class CommandGroup(click.Group):
@@ -136,7 +142,7 @@ def number(_: Any, option: click.Parameter, value: str | None) -> Fraction | Non
     except ValueError:
         point = value.replace(",", ".")
         advice = f" Write {point}." if re.fullmatch(r"[+-]?\d+,\d+", value) else ""
-        raise ParameterError(f"{name} must be a number, got {value!r}.{advice}") from None
+        raise ArgumentError("", name, f" must be a number, got {value!r}.{advice}") from None
 
 
 def groups(_: Any, __: Any, named: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

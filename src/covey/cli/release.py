@@ -142,7 +142,7 @@ def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **
     with advice():
         done = carry_out(PrivateOrder(table=source, about=About(title, owner, purpose), **said))
     facts = {"bundle": str(done.bundle), "rows": done.rows, "certificate": done.certificate, "privacy": done.privacy}
-    words = [f"bundle → {done.bundle}", done.privacy, *([done.certificate] if done.certificate else [])]
+    words = [*([done.certificate] if done.certificate else []), done.privacy, f"bundle → {done.bundle}"]
     if done.mended is not None:
         facts |= {"rows_altered_by_rules": done.mended}
         words += [f"rules: {done.mended:,} of {done.rows:,} rows were altered after drawing"]

@@ -220,7 +220,9 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
         words += [f"Next: edit {schema_path}, or accept what is right: covey confirm {schema_path} {warned[0]} …"]
     plain = [name for name in left if name not in found.warnings]
     words += [f"still to confirm, by name or with --all: {', '.join(plain)}"] if plain else []
-    words += [] if left else ["every field is confirmed"]
+    size = "rows" if found.schema else "persons"
+    after = ["every column is confirmed", f"Next: covey plan {schema_path} --{size} N --epsilon 1"]
+    words += [] if left else after
     facts = {"confirmed": list(now), "public_labels": labels, "unconfirmed": left}
     say(as_json, {"schema": str(schema_path), **facts}, "\n".join(words))
 
@@ -260,6 +262,7 @@ def check(source: Any, schema: Path | None, person: str | None, dialect: Any, as
     answer = [f"{counted(len(rows), 'finding')}:", *grid(("column", "cells", "what happens to them"), rows, indent=2)]
     fits = [f"every cell fits the {'package' if several else 'schema'} or is missing"]
     words = [WATERMARK, first, *(answer if rows else fits)]
+    words += ["Next: mend the schema where this loses too much, or release the table"] if rows else []
     facts = {
         "misfits": {name: float(share) for name, share in checked.misfits.items()},
         "left_out": {rest.name: rest.count for rest in checked.rest if rest.left_out and rest.count},

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from scipy.optimize import minimize_scalar
 
 from covey.entropy import SEEDED_MARK
-from covey.errors import InternalError, ParameterError, whole_number
+from covey.errors import ArgumentError, InternalError, ParameterError, whole_number
 from covey.privacy.gaussian import mu_above, rho_within
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 
@@ -58,25 +58,24 @@ NOISE = {
 def exact(value: Any, name: str) -> Fraction:
     """The number a person wrote, as a fraction: 0.1 is one tenth."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ParameterError(f"{name} must be a number, got {value!r}.")
+        raise ArgumentError("", name, f" must be a number, got {value!r}.")
     try:
         return value if isinstance(value, Fraction) else Fraction(repr(float(value)))
     except ValueError:
-        raise ParameterError(f"{name} must be a finite number, got {value!r}.") from None
+        raise ArgumentError("", name, f" must be a finite number, got {value!r}.") from None
 
 
 def check_epsilon(value: Any) -> Fraction:
     """ε as a fraction, or a refusal."""
     epsilon = exact(value, "epsilon")
     if epsilon <= 0:
-        raise ParameterError(
-            f"epsilon must be positive, got {value}. For data without a privacy budget use AnonymousSynthesizer "
-            "(on the command line: covey anonymize)."
-        )
+        raise ArgumentError("", "epsilon", f" must be positive, got {shown(epsilon)}.")
     if epsilon < MIN_EPSILON:
-        raise ParameterError(f"epsilon must be at least 1e-12, got {value}: below that the answer is only noise.")
+        said = f" must be at least 1e-12, got {shown(epsilon)}: below that the answer is only noise."
+        raise ArgumentError("", "epsilon", said)
     if epsilon > MAX_EPSILON:
-        raise ParameterError(f"epsilon must be at most 1e6, got {value}: beyond that there is no privacy to speak of.")
+        said = f" must be at most 1e6, got {value}: beyond that there is no privacy to speak of."
+        raise ArgumentError("", "epsilon", said)
     return epsilon
 
 
@@ -85,7 +84,8 @@ def check_delta(value: Any, n: int | None = None) -> Fraction:
     delta = exact(value, "delta")
     if not 0 <= delta < Fraction(1, n or 1):
         below = f"1/n = {1 / n:.3g}" if n else "1"
-        raise ParameterError(f"delta must be 0 (pure privacy) or positive and below {below}, got {value}.")
+        said = f" must be 0 (pure privacy) or positive and below {below}, got {shown(delta)}."
+        raise ArgumentError("", "delta", said)
     return delta
 
 

@@ -13,7 +13,7 @@ from covey.core.paper.bodies import Body, Cube, ProductOfSimplices
 from covey.engines.local import StreamRows
 from covey.engines.rows import Rows
 from covey.entropy import SEEDED_MARK
-from covey.errors import ParameterError, whole_number
+from covey.errors import ArgumentError, ParameterError, whole_number
 from covey.methods.anonymous import METHODS, MixedCoding, MixedLaw, group_centres
 from covey.methods.laws import PaperLaw, balanced
 from covey.methods.records import Records, boolean_records, plain_records, require_extended
@@ -102,9 +102,8 @@ class AnonymousSynthesizer(Synthesizer):
             records, form = self._records(X)
             self._form, rounded = form, form.dtype.kind in "biu"
         if self.group_size > records.rows.n:
-            raise ParameterError(
-                f"group_size must not exceed the number of rows, {records.rows.n}, got {self.group_size}."
-            )
+            said = f" must not exceed the number of rows, {records.rows.n}, got {self.group_size}."
+            raise ArgumentError("", "group_size", said)
         with blas_threads(processors()):
             body = self.body or Cube(records.rows.p)
             result = group_centres(records, body, self.group_size, self.method, weights, gram)

@@ -40,6 +40,8 @@ def read_document(path: str | Path, name: str | None = None) -> Any:
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ParameterError(f"there is no file {path}. Check the name.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ParameterError(f"cannot read {path}: {error}. Give a JSON or YAML file in UTF-8.") from None
     if Path(name or path).suffix.lower() in (".yaml", ".yml"):
@@ -56,7 +58,7 @@ def read_document(path: str | Path, name: str | None = None) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError also for integers of thousands of digits
-        raise ParameterError(f"{path} is not JSON: {error}") from None
+        raise ParameterError(f"{path} is not JSON ({error}). Give a JSON or YAML file.") from None
 
 
 def write_document(path: str | Path, value: Any) -> None:

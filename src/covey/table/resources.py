@@ -43,7 +43,7 @@ class Parent:
     gaps: bool = False  # whether the time since the row before is
 
     def __post_init__(self) -> None:
-        whole_number(self.at_most, "at_most", 1, "It counts the events of a person.")
+        whole_number(self.at_most, "at_most of the events", 1, "It counts the events of a person.")
         if self.at_most > MOST_EVENTS:
             raise ParameterError(f"at_most may be {MOST_EVENTS} at most, got {self.at_most}.")
         for name in FLAGS:

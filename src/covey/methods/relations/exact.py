@@ -27,7 +27,7 @@ from covey.methods.relations.search import (
     is_source,
     with_holes,
 )
-from covey.methods.relations.used import MISSING, applied, columns_of
+from covey.methods.relations.used import MISSING, applied, columns_of, said
 from covey.table.attributes import MISSING as CELL_MISSING
 from covey.table.attributes import Grid
 from covey.table.codec import Codec, expected_cells
@@ -228,7 +228,7 @@ def _proposal(schema: Schema, codec: Codec, findings: Findings, one: Accepted) -
         own = [
             replace(now, confirmed=was.confirmed, warning=was.warning) for now in computed for was in [schema[now.name]]
         ]
-        words = _words(after.rules) if after.rules else after.found[0].words
+        words = _words(after.rules, schema) if after.rules else after.found[0].words
         found = Proposal(words, 0, 0, after.rules, own[0] if own else None)
         found.added_to(schema)
     except ParameterError:
@@ -248,7 +248,7 @@ def breaks(proposal: Proposal, codec: Codec, table: Integers) -> Array:
     return np.asarray(np.logical_or.reduce(masks))
 
 
-def _words(rules: Sequence[Rule]) -> str:
+def _words(rules: Sequence[Rule], schema: Schema) -> str:
     first = rules[0]
     if (
         len(rules) == 2
@@ -256,4 +256,4 @@ def _words(rules: Sequence[Rule]) -> str:
         and all(c == MISSING for _, c in (*first.conditions, *first.unless))
     ):
         return f"{' and '.join(first.fields)} are missing together"
-    return " ".join(rule.words for rule in rules).rstrip(".")
+    return " ".join(said(rule, schema) for rule in rules).rstrip(".")

@@ -94,7 +94,7 @@ def applied(codec: Codec, findings: Findings, accepted: list[Accepted]) -> Schem
             found = _rules(codec, findings, one.what)
             if gone.isdisjoint(found[0].fields):
                 rules += found
-                tell(found[0].words, "rule", found[0].fields, one)
+                tell(said(found[0], fields), "rule", found[0].fields, one)
             continue
         name, decimals = columns[one.what.target].name, 0
         if isinstance(one.what, Function):
@@ -249,6 +249,18 @@ def _derived(findings: Findings, candidate: Candidate, computed: Mapping[str, st
     found = Derived.from_dict({"expression": text}, findings.columns[candidate.target].name)
     assert found is not None  # nosec B101 # for the type checker
     return found
+
+
+def said(rule: Rule, fields: Mapping[str, Field] | Schema) -> str:
+    """The rule in words: yes/no columns say what their table says, No and Yes."""
+    if not isinstance(rule, Forbid):
+        return rule.words
+
+    def own(name: str, condition: Condition) -> Condition:
+        words = fields[name].flags
+        return replace(condition, values=tuple(words[v] if isinstance(v, bool) else v for v in condition.values))
+
+    return Forbid(*(tuple((name, own(name, c)) for name, c in part) for part in (rule.conditions, rule.unless))).words
 
 
 def _formula_words(findings: Findings, candidate: Candidate) -> str:

@@ -7,7 +7,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
-from covey.errors import LedgerError, ParameterError, UnknownDatasetError, whole_number
+from covey.errors import ArgumentError, LedgerError, ParameterError, UnknownDatasetError, whole_number
 from covey.privacy.ledger.file import FIRST, Books, Event, LedgerFile
 from covey.privacy.ledger.status import (
     Amount,
@@ -71,7 +71,7 @@ class Ledger(LedgerFile):
         epsilon, delta = check_costs(epsilon_budget, delta_budget, "epsilon_budget", "delta_budget")
         cap = Amount.rounded_down(epsilon, delta)
         if cap.nano_epsilon == 0:
-            raise ParameterError(f"epsilon_budget must be at least 1e-9, got {spelled(epsilon_budget)}.")
+            raise ArgumentError("", "epsilon_budget", f" must be at least 1e-9, got {spelled(epsilon_budget)}.")
         if composition not in (None, "sum", "gaussian"):
             raise ParameterError(
                 f'composition must be "sum" or "gaussian", or None for the first charge to decide, got {composition!r}.'

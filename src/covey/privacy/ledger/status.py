@@ -14,7 +14,7 @@ from math import ceil, exp, floor
 from numbers import Rational
 from typing import Any, Literal
 
-from covey.errors import LedgerError, ParameterError
+from covey.errors import ArgumentError, LedgerError, ParameterError
 from covey.privacy.gaussian import delta_above, epsilon_above, pure_within, rho_of_pure, rho_within
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 
@@ -101,9 +101,11 @@ def check_costs(
         if isinstance(value, bool) or not isinstance(value, Rational):
             raise ParameterError(f"{name} must be a Fraction, got {value!r}. Write Fraction('0.1') for one tenth.")
     if not 0 < epsilon <= LARGEST_AMOUNT:
-        raise ParameterError(f"{epsilon_name} must be positive and at most {LARGEST_AMOUNT}, got {spelled(epsilon)}.")
+        raise ArgumentError(
+            "", epsilon_name, f" must be positive and at most {LARGEST_AMOUNT}, got {spelled(epsilon)}."
+        )
     if not 0 <= delta < 1:
-        raise ParameterError(f"{delta_name} must be 0 (pure privacy) or positive and below 1, got {spelled(delta)}.")
+        raise ArgumentError("", delta_name, f" must be 0 (pure privacy) or positive and below 1, got {spelled(delta)}.")
     return Fraction(epsilon), Fraction(delta)
 
 
