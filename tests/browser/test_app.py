@@ -245,6 +245,8 @@ def test_a_hundred_columns_are_a_table_to_walk_and_to_filter(steward, tmp_path):
     picture = card.locator(".sight svg")
     picture.wait_for()
     before = float(card.get_by_label("Largest value").input_value())
+    # Not beneath the foot of the page.
+    picture.evaluate("picture => picture.scrollIntoView({ block: 'center', behavior: 'instant' })")
     box = picture.bounding_box()
     # Drawing from the right end to the middle moves the upper limit, and shades what lies beyond.
     page.mouse.move(box["x"] + 0.98 * box["width"], box["y"] + 20)

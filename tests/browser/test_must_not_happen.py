@@ -99,6 +99,19 @@ def test_many_columns_fit_a_screen_or_two_and_are_left_out_together(steward, tmp
     steward.press("Leave out these 40")
     page.get_by_text("of 80 columns confirmed").wait_for()
     assert page.locator(".column.out").count() == 40
+    # One choice for those that are ticked, by the keyboard as well.
+    page.get_by_label("Choose lab1", exact=True).focus()
+    page.keyboard.press("Space")
+    page.get_by_label("Choose lab2", exact=True).check()
+    steward.press("Leave out the 2 ticked")
+    page.get_by_text("of 78 columns confirmed").wait_for()
+    left = page.locator("section", has=page.get_by_role("heading", name="Left out"))
+    left.get_by_label("Select all").check()
+    left.get_by_label("Choose lab2", exact=True).uncheck()
+    steward.look()
+    left.get_by_role("button", name="Take the 41 ticked back in").click()
+    page.get_by_text("of 119 columns confirmed").wait_for()
+    assert [column.get_attribute("data-name") for column in page.locator(".column.out").all()] == ["lab2"]
 
 
 def test_another_kind_and_back_keeps_limits_and_categories(steward):

@@ -166,7 +166,7 @@ def test_every_page_of_a_table_that_is_being_released_leads_to_its_release(page)
     for path, form in (
         ("columns/0", {"action": "reopen"}),
         ("columns/0/typed", {"type": "integer", "maximum": "7"}),
-        ("columns/learn", {}),
+        ("columns", {"action": "learn"}),
         ("rules/0/remove", {}),
         ("privacy", {"mode": "private", "epsilon": "2", "dataset": "visits"}),
     ):

@@ -137,14 +137,14 @@ def test_learning_the_rest_takes_nothing_along_that_may_point_to_persons(page):
     work = state.id
     assert [column.called for column in state.columns if not column.kept] == ["first"]
     assert [column.called for column in state.personal] == ["surname", "dob"]
-    page.sent(f"/work/{work}/columns/learn")
+    page.sent(f"/work/{work}/columns", {"action": "learn"})
     learned = {column.called: column.field.learn for column in state.columns if column.kept}
     assert learned == {"surname": False, "dob": False, "age": True, "ward": True}
     # What needs a person stands first, and what was left out last.
     states = re.findall(r'data-state="(\w+)"', page.get(f"/work/{work}/columns").text)
     assert states == ["look", "look", "done", "done", "out"]
     # Nothing is left for that word, and what is left cannot be confirmed with a tick: its name must be typed.
-    assert "Learn the rest" not in page.get(f"/work/{work}/columns").text
+    page.refused(f"/work/{work}/columns", {"action": "learn"}, "cannot be done to any of these columns")
     shown = page.get(f"/work/{work}/columns/confirm").text
     assert "may identify persons" in shown
     assert 'name="own"' not in shown
@@ -154,13 +154,55 @@ def test_learning_the_rest_takes_nothing_along_that_may_point_to_persons(page):
     # Other limits do not make a date of birth another one.
     dob = {"type": "date", "minimum": "1900-01-01", "maximum": "2020-12-31"}
     page.post(f"/work/{work}/columns/{list(state.columns).index(state.personal[1])}", dob)
-    assert state.apart == state.personal
+    assert state.drafts()[1] == state.personal
+
+
+def test_one_choice_is_for_the_ticked_columns_or_for_all_of_a_group(page):
+    state = page.given(court_records())
+    work, called = state.id, [column.called for column in state.columns]
+    assert called == ["surname", "dob", "age", "ward", "first"]
+
+    def states():
+        return [column.state for column in state.columns]
+
+    groups = re.findall(r'id="group-(\w+)".*?name="all" value="([\d ]+)"', page.get(f"/work/{work}/columns").text, re.S)
+    assert groups == [("look", "0 1 2"), ("open", "3"), ("out", "4")]
+    # Ticks go before the group, and what cannot be done to a column is not done to it.
+    page.sent(f"/work/{work}/columns", {"action": "drop", "all": "0 1 2", "place": ["2"]})
+    assert states() == ["look", "look", "out", "open", "out"]
+    page.sent(f"/work/{work}/columns", {"action": "keep", "all": "2 3"})
+    assert states() == ["look", "look", "look", "open", "out"]
+    page.sent(f"/work/{work}/columns", {"action": "learn", "all": "0 1 2"})
+    assert states() == ["look", "look", "done", "open", "out"]
+    page.sent(f"/work/{work}/columns", {"action": "reopen", "all": "2"})
+    # Nothing that is named is nothing, not everything.
+    for none in ({"all": ""}, {"all": "99"}, {"all": "", "place": ["-1", "x"]}):
+        page.refused(f"/work/{work}/columns", {"action": "drop", **none}, "No column is chosen")
+    page.refused(f"/work/{work}/columns", {"action": "drop", "all": "0 1 2 3"}, "Keep at least one")
+    assert states() == ["look", "look", "look", "open", "out"]
+
+
+def test_a_chosen_part_is_confirmed_as_it_was_shown_and_nothing_else(page):
+    state = page.given("ward,sex,age\n" + "".join(f"{'abc'[i % 3]},{'mf'[i % 2]},{20 + i % 60}\n" for i in range(600)))
+    work = state.id
+    place = page.sent(f"/work/{work}/columns", {"action": "confirm", "all": "0 1", "place": ["1"]}).headers["location"]
+    assert place.endswith("/columns/confirm?only=1")
+    shown = page.get(place).text
+    assert [name in words(page.get(place)) for name in ("sex", "ward", "age")] == [True, False, False]
+    key = re.search(r'name="key" value="(\w+)"', shown)[1]
+    # The key is that of what was shown: it does not confirm more.
+    page.refused(f"/work/{work}/columns/confirm", {"public": "on", "key": key}, "Check it again", code=409)
+    page.refused(
+        f"/work/{work}/columns/confirm", {"public": "on", "key": key, "only": "0 1"}, "Check it again", code=409
+    )
+    page.sent(f"/work/{work}/columns/confirm", {"public": "on", "key": key, "only": "1"})
+    assert unconfirmed(state) == ["ward", "age"]
 
 
 def test_the_review_shows_first_what_may_point_to_persons_each_with_a_tick(page):
     state = page.given(court_records())
     work = state.id
-    page.post(f"/work/{work}/columns/learn")
+    page.post(f"/work/{work}/columns", {"action": "learn"})
     for column in state.personal:
         page.post(f"/work/{work}/columns/{state.columns.index(column)}", {"action": "learn"})
     chosen = {"mode": "private", "epsilon": "1", "guarantee": "delta", "delta": "1e-7", "dataset": "visits"}
@@ -203,9 +245,9 @@ def test_changing_one_limit_does_not_confirm_the_other(page, change, left):
     limits = {"type": "integer", "minimum": str(drafted.minimum), "maximum": str(drafted.maximum)}
     page.post(f"/work/{work}/columns/{place}", limits | change)
     assert f"its {left} value is still the one from your data" in state.columns[place].field.warning
-    assert "age" not in [column.called for column in state.together]
+    assert "age" not in [column.called for column in state.drafts()[0]]
     page.post(f"/work/{work}/columns/{place}", limits | {"minimum": "-1", "maximum": "120"})
-    assert "age" in [column.called for column in state.together]
+    assert "age" in [column.called for column in state.drafts()[0]]
 
 
 def test_htmx_gets_the_card_and_the_count(page):
@@ -411,7 +453,7 @@ def test_learned_columns_are_read_as_their_owner_has_said(page):
         state = page.given(f"ward;cost;seen\n{rows}", **said)
         drafted = [column.field.spelling for column in state.columns[1:]]
         assert drafted == [Spelling(","), Spelling(date_format="%d.%m.%Y")]
-        page.sent(f"/work/{state.id}/columns/learn")
+        page.sent(f"/work/{state.id}/columns", {"action": "learn"})
         learned = [column.field for column in state.columns]
         assert tuple(field.spelling for field in learned[1:]) == spellings
         assert all(field.learn and field.from_table for field in learned)
@@ -425,7 +467,7 @@ def test_limits_and_categories_are_learned_where_the_steward_cannot_write_them_d
     assert "limits are learned with noise" in words(page.get(f"/work/{work}/columns"))
     page.sent(f"/work/{work}/columns/1", {"action": "reopen"})
     assert state.columns[1].field == state.columns[1].drafted  # nothing is lost by trying
-    page.sent(f"/work/{work}/columns/learn")
+    page.sent(f"/work/{work}/columns", {"action": "learn"})
     assert [column.field.learn for column in state.columns] == [True, True]
     asked = {"mode": "private", "epsilon": "2", "dataset": "visits"}
     page.refused(f"/work/{work}/privacy", asked, "delta")

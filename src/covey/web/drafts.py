@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
@@ -64,6 +64,11 @@ class ColumnDraft:
         return f"{self.table}.{self.field.name}" if self.table else self.field.name
 
     @property
+    def drafts(self) -> bool:
+        """Whether it is kept, and nobody has confirmed it."""
+        return self.kept and not self.field.confirmed
+
+    @property
     def guarded(self) -> bool:
         """Whether a draft warns of what the column would publish: then it is confirmed alone, and by its name."""
         return self.field.warning is not None and not self.field.confirmed
@@ -89,6 +94,11 @@ class ColumnDraft:
     def personal(self) -> bool:
         """Whether the draft warns that the column may point to persons: then it is never taken along with others."""
         return may_identify(self.drafted.warning)
+
+    @property
+    def learnable(self) -> bool:
+        """Whether one word for many columns may have it learned with noise: not where it may point to persons."""
+        return self.drafts and self.field.measured and not self.personal
 
     def shows(self, name: str) -> str:
         """What stands in a field of the form."""
@@ -183,6 +193,20 @@ def reopened(column: ColumnDraft, kept: bool = True) -> ColumnDraft:
     computed = column.field.derived is not None and column.drafted.derived is None
     field = column.others.get(column.field.type, column.drafted) if computed else column.field
     return replace(column, field=with_warning(column, replace(field, confirmed=False)), kept=kept)
+
+
+# What can be done to many columns at once, and to which of them.
+ACTIONS: Mapping[str, Callable[[ColumnDraft], bool]] = {
+    "drop": lambda column: column.kept,
+    "keep": lambda column: not column.kept,
+    "reopen": lambda column: column.kept and column.field.confirmed,
+    "learn": lambda column: column.learnable,
+}
+
+
+def acted(column: ColumnDraft, action: str, said: Dialect) -> ColumnDraft:
+    """The column after one of ACTIONS."""
+    return to_learn(column, said) if action == "learn" else reopened(column, action != "drop")
 
 
 def describe(start: Description, columns: Sequence[ColumnDraft], rules: Sequence[Rule]) -> Description:

@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from hashlib import sha256
@@ -31,10 +31,12 @@ from covey.table.resources import Parent
 from covey.table.rules import Rule
 from covey.table.schema import Schema, read_rule
 from covey.web.drafts import (
+    ACTIONS,
     NOTHING,
     ColumnDraft,
     File,
     UploadedTable,
+    acted,
     describe,
     edited,
     joint_schema,
@@ -45,7 +47,6 @@ from covey.web.drafts import (
     refused,
     remove,
     rules_of,
-    to_learn,
 )
 from covey.web.folders import DRAFT, private_file
 from covey.web.forms import PRIVATE, Order
@@ -206,15 +207,10 @@ class Work:
         """Columns that are not left out."""
         return [c for c in self.columns if c.kept]
 
-    @property
-    def together(self) -> list[ColumnDraft]:
-        """Columns that may be confirmed with one word: kept, not confirmed, and without a warning."""
-        return [c for c in self.kept if not c.field.confirmed and not c.guarded]
-
-    @property
-    def apart(self) -> list[ColumnDraft]:
-        """Columns that carry a warning, each to be confirmed by itself."""
-        return [c for c in self.kept if c.guarded]
+    def drafts(self, only: Collection[int] = ()) -> tuple[list[ColumnDraft], list[ColumnDraft]]:
+        """Kept columns that nobody has confirmed, of some places or all: those that one word may confirm, and warned ones."""
+        asked = [c for k, c in enumerate(self.columns) if c.drafts and (not only or k in only)]
+        return [c for c in asked if not c.guarded], [c for c in asked if c.guarded]
 
     @property
     def personal(self) -> list[ColumnDraft]:
@@ -222,34 +218,32 @@ class Work:
         return [c for c in self.kept if c.personal]
 
     @property
-    def learnable(self) -> list[ColumnDraft]:
-        """Columns that one word has learned with noise: kept, not confirmed, and not about to point to persons."""
-        return [c for c in self.kept if not (c.field.confirmed or c.personal or not c.field.measured)]
-
-    @property
     def confirmed(self) -> bool:
         """Whether the whole schema is public."""
         return bool(self.kept) and all(c.field.confirmed for c in self.kept)
 
-    def learn_rest(self) -> None:
-        """Learn with noise what nobody has described: nothing that was drafted becomes public."""
-        chosen = set(map(id, self.learnable))
-        self.change(tuple(to_learn(c, self.said) if id(c) in chosen else c for c in self.columns))
+    def act(self, action: str, places: Collection[int]) -> None:
+        """Do the same to all columns of these places that it can be done to."""
+        chosen = [place for place in places if ACTIONS[action](self.columns[place])]
+        if not chosen:
+            raise ParameterError("this cannot be done to any of these columns. See each of them for what can.")
+        self.change(tuple(acted(c, action, self.said) if k in chosen else c for k, c in enumerate(self.columns)))
 
-    def shown_key(self) -> str:
+    def shown_key(self, only: Collection[int] = ()) -> str:
         """Changes whenever what `confirm_shown` would make public changes."""
         shown = self.described().to_dict()
-        return sha256(json.dumps([[c.called for c in self.together], shown]).encode()).hexdigest()
+        return sha256(json.dumps([[c.called for c in self.drafts(only)[0]], shown]).encode()).hexdigest()
 
-    def confirm_shown(self, key: str, names: Sequence[str] = ()) -> None:
-        """Confirm the named columns, or all without a warning, as a page with this key has shown them.
+    def confirm_shown(self, key: str, names: Sequence[str] = (), only: Collection[int] = ()) -> None:
+        """Confirm the named columns, or all without a warning, as a page with this key has shown them; `only` of some places.
 
         What may point to persons is not among them: it is confirmed beside what it holds, by typing its name.
         """
-        chosen = [c for c in self.apart if c.called in names and not c.personal] if names else self.together
+        together, apart = self.drafts(only)
+        chosen = [c for c in apart if c.called in names and not c.personal] if names else together
         for column in chosen:
             column.require_sound()
-        if key != self.shown_key():
+        if key != self.shown_key(only):
             raise Refused(409, "Something changed after this page was made. Check it again.")
         done = set(map(id, chosen))
         self.change(tuple(published(c) if id(c) in done else c for c in self.columns))

@@ -46,7 +46,7 @@
 
   // Whatever stands in the forms of the page goes along when the rest is to be confirmed, kept already or not.
   document.addEventListener("submit", (event) => {
-    if (event.target.id !== "confirm-rest") return;
+    if (!event.target.elements?.typed) return;
     const typed = {};
     for (const form of document.querySelectorAll(".column form[data-place]")) {
       typed[form.dataset.place] = [...new FormData(form)].filter(([name]) => !["csrf", "public", "own_name"].includes(name));
@@ -63,7 +63,7 @@
     if (!card.matches(".settled, .out")) return;
     const open = [...document.querySelectorAll(".column:not(.settled):not(.out)")];
     const next = open.find((other) => card.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING) || open[0];
-    (next ? next.querySelector("h2") : document.getElementById("go-on") || card.querySelector("h2")).focus();
+    (next ? next.querySelector("h3") : document.getElementById("go-on") || card.querySelector("h3")).focus();
   });
 
   // Other limits than the drafted ones stand there now: the line says so, and the warning of the draft goes as far as it is answered.
@@ -77,26 +77,45 @@
     for (const guard of card.querySelectorAll(".guard")) guard.hidden = !told.dataset.doubt;
   });
 
-  // Many columns: show some of them, and walk through those that are shown.
+  // Many columns: show some of them, walk through those that are shown, and choose once for a group or for those that are ticked.
   const rows = () => [...document.querySelectorAll(".columns > .column")];
+  const draft = (state) => (state === "look" || state === "open" ? "draft" : state);
   const filter = () => {
-    const word = document.getElementById("filter")?.value.trim().toLowerCase() ?? "";
-    const state = document.getElementById("filter-state")?.value ?? "";
-    let shown = 0;
+    const word = document.getElementById("filter").value.trim().toLowerCase();
     for (const row of rows()) {
-      row.hidden = !row.dataset.name.toLowerCase().includes(word) || (state !== "" && row.dataset.state !== state);
-      shown += row.hidden ? 0 : 1;
+      row.hidden = !row.dataset.name.toLowerCase().includes(word);
+      if (row.hidden) row.querySelector(".pick").checked = false;
     }
-    const count = document.getElementById("filter-count");
-    if (count) count.textContent = word || state ? `${shown} of ${rows().length} columns` : "";
-    const drop = document.getElementById("drop-shown");
-    const kept = rows().filter((row) => !row.hidden && row.dataset.state !== "out");
-    if (!drop) return;
-    drop.hidden = !(word || state) || !kept.length;
-    drop.elements.places.value = kept.map((row) => row.id.replace("column-", "")).join(" ");
-    drop.querySelector("button").textContent = `Leave out these ${kept.length}`;
+    const shown = rows().filter((row) => !row.hidden).length;
+    document.getElementById("filter-count").textContent = word ? `${shown} of ${rows().length} columns` : "";
+    for (const form of document.querySelectorAll("form[data-group]")) {
+      const own = [...form.parentElement.querySelectorAll(".columns > .column")];
+      const open = own.filter((row) => !row.hidden && draft(row.dataset.state) === draft(form.dataset.group));
+      const ticked = open.filter((row) => row.querySelector(".pick").checked);
+      const all = form.querySelector(".pick-all");
+      if (all) {
+        all.closest("label").hidden = !open.length;
+        all.checked = open.length > 0 && ticked.length === open.length;
+        all.indeterminate = ticked.length > 0 && !all.checked;
+      }
+      const count = ticked.length || open.length;
+      const which = count === 1 ? "this one" : ticked.length ? `the ${count} ticked` : open.length < own.length ? `these ${count}` : `all ${count}`;
+      form.elements.all.value = open.map((row) => row.id.replace("column-", "")).join(" ");
+      for (const button of form.querySelectorAll("button[data-verb]")) {
+        button.disabled = !count;
+        button.textContent = `${button.dataset.verb} ${which}${button.dataset.end}`;
+      }
+    }
   };
-  document.addEventListener("input", (event) => { if (event.target.id === "filter" || event.target.id === "filter-state") filter(); });
+  if (document.getElementById("filter")) filter();
+  document.addEventListener("input", (event) => {
+    if (event.target.matches(".pick-all")) {
+      for (const row of event.target.closest("section").querySelectorAll(".columns > .column")) {
+        row.querySelector(".pick").checked = event.target.checked && !row.hidden;
+      }
+    }
+    if (event.target.matches("#filter, .pick, .pick-all")) filter();
+  });
   document.addEventListener("htmx:afterSettle", () => { if (document.getElementById("filter")) filter(); });
   document.addEventListener("keydown", (event) => {
     const down = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -106,7 +125,7 @@
     const next = open[open.indexOf(here) + down];
     if (!next) return;
     event.preventDefault();
-    (next.querySelector("summary") || next.querySelector("button, h2")).focus();
+    (next.querySelector("summary") || next.querySelector("button, h3")).focus();
   });
 
   // Limits on the picture of a column: what lies beyond them is shaded, and drawing on it moves the nearer one.
