@@ -25,9 +25,10 @@ from covey.privacy.budget import make_budget
 from covey.privacy.certificate import of_hundred
 from covey.privacy.gate import Gate
 from covey.release import pictures
+from covey.release.beside import two_releases
 from covey.release.bundle import write_bundle
 from covey.release.charts import number, percent, ticks, up
-from covey.release.contents import NOTHING_SAID, About, AnonymousRelease
+from covey.release.contents import NOT_PRIVATE, NOTHING_SAID, About, AnonymousRelease
 from covey.release.page import style_sheet, templates
 from covey.release.report import guess, report_html
 from covey.release.statements import risks
@@ -293,6 +294,31 @@ def test_an_anonymous_report_speaks_of_groups_and_of_no_budget(averaged):
     assert facts["Covariance loss"] == f"{number(averaged.covariance_loss)}computed on real data"
     assert facts["Records"] == "1,500"
     assert facts["Groups"].startswith(str(averaged.groups))
+
+
+def test_two_releases_stand_side_by_side_with_what_only_one_has(released, averaged):
+    page = check_page(two_releases(("new", "old"), (released, averaged.release(200))))
+    facts = {row[0]: row[1:] for row in table_named(page, "Budget, promise and certificate of both releases")}
+    assert facts["Privacy budget"] == ["ε = 2, δ = 1e-6", NOT_PRIVATE]
+    assert facts["Made-up"] == ["400 rows", "200 rows"]
+    assert facts["Certificate"][1] == "–"
+    assert {row[0]: row[-1] for row in table_named(page, "Charges by purpose")}["pairs"] == "–"
+    # Shares of both, of every column that both describe alike; the largest difference first.
+    ward = {row[0]: row[-2:] for row in table_named(page, "Shares of ward")}
+    rows = [ward for part in released.parts for ward in part["ward"]]
+    assert ward["surgery"][0] == percent(rows.count("surgery") / len(rows))
+    moves = [float(number) for number in re.findall(r"(\d+\.\d\d)% of the rows would have to move", page.text)]
+    assert len(moves) == 7
+    assert moves == sorted(moves, reverse=True)
+    # Other limits cannot be drawn beside each other, and what one lacks is named.
+    fields = (Field("age", "integer", 0, 10), Field("sex", "string", enum=("f", "m")))
+    other = (Field("age", "integer", 0, 20), Field("sex", "string", enum=("f", "m")), Field("died", "boolean"))
+    page = check_page(two_releases(("a", "b"), (draw(fields, 50), draw(other, 60))))
+    assert table_named(page, "Columns with other labels or limits") == [["age", "0 to 10", "0 to 20"]]
+    assert "Only in the second: died." in page.text
+    assert "Only in the first" not in page.text
+    with pytest.raises(ParameterError, match="no column in common"):
+        two_releases(("a", "b"), (draw(fields[:1], 50), draw(other[1:], 60)))
 
 
 def test_a_schema_that_may_describe_true_records_is_not_released(visits):

@@ -18,6 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from threading import Semaphore
 
+import polars as pl
 import pytest
 
 from covey.methods.regain.predict import predict
@@ -27,9 +28,10 @@ from covey.release.verify import verify_bundle
 from covey.web import jobs
 from covey.web.forms import PRIVATE, command_line, script
 from covey.web.jobs import Job, anonymous_seconds, open_gate
+from covey.web.pages import bundle as bundle_pages
 from covey.web.pages.shared import duration_words
 from covey.workflow import STAGES
-from tests.web.conftest import Page, opened_workspace, words
+from tests.web.conftest import PUBLIC_LIMITS, Page, opened_workspace, words
 
 
 def test_a_private_release_from_review_to_zip(page):
@@ -68,6 +70,39 @@ def test_a_private_release_from_review_to_zip(page):
     # The zip, the order and the schema leave no trace beside the table, and nothing private is in the bundle.
     assert not list(page.workspace.work(work).folder.glob("*.zip"))
     assert not [path for path in job.bundle.iterdir() if "visits" in path.name]
+
+
+def test_rows_as_a_workbook_what_became_coarser_and_two_releases_side_by_side(page, monkeypatch):
+    limits = PUBLIC_LIMITS.replace('["maximum", "120"]', '["maximum", "50"]')
+    work = page.ready_work(300, limits, guarantee="delta", delta="1e-7", epsilon="0.5")
+    bundles = [released(page, work).bundle]
+    shown = words(page.get(f"/work/{work}/bundle"))
+    assert "What became coarser" in shown
+    assert "above 50, if any, were moved to 50" in shown
+    download = page.get(f"/work/{work}/bundle.xlsx")
+    assert 'filename="visits-synthetic.xlsx"' in download.headers["content-disposition"]
+    found = pl.read_excel(io.BytesIO(download.content))
+    assert found.equals(pl.read_csv(bundles[0] / "synthetic.csv", try_parse_dates=True))
+    monkeypatch.setattr(bundle_pages, "SHEET_ROWS", 299)
+    refused = page.get(f"/work/{work}/bundle.xlsx")
+    assert (refused.status_code, "do not fit a workbook" in words(refused)) == (422, True)
+    page.workspace.work(work).job.result.pop("verified")  # as if it were shown for the first time
+    assert "bundle.xlsx" not in page.get(f"/work/{work}/bundle").text
+    assert not list(page.workspace.work(work).folder.glob("*.xlsx"))
+    # Another release of the same table, beside the first.
+    page.sent(f"/work/{work}/again")
+    again = {"mode": "private", "epsilon": "1", "guarantee": "delta", "delta": "1e-8", "dataset": "visits"}
+    page.sent(f"/work/{work}/privacy", again)
+    bundles.append(released(page, work).bundle)
+    one, two = re.findall(r'<option value="(\w+)" selected>', page.get("/ledger").text)
+    beside = page.get("/ledger/beside", params={"one": one, "two": two})
+    assert beside.headers["content-security-policy"].startswith("sandbox; default-src 'none';")
+    said = words(beside)
+    assert f"The first is {bundles[0].name}, the second {bundles[1].name}." in said
+    for part in ("ε = 0.5, δ = 1e-7", "ε = 1, δ = 1e-8", "How the budget was spent", "would have to move"):
+        assert part in said
+    for other in (one, "0" * 64, ""):
+        assert page.get("/ledger/beside", params={"one": one, "two": other}).status_code == 422
 
 
 def test_an_anonymous_release_tells_the_steward_alone_and_shows_its_report_apart(page):
@@ -126,7 +161,7 @@ def test_a_review_holds_only_for_what_it_showed(page):
 
 def released(page, work):
     """The job of a review, followed to its end."""
-    page.sent(f"/work/{work}/release", {"review": page.review(work)})
+    page.sent(f"/work/{work}/release", {"review": page.review(work), "seen": "on"})
     return page.finished(work)
 
 

@@ -26,8 +26,9 @@ from covey.release.charts import percent
 from covey.release.contradictions import contradictions
 from covey.release.numbers import number_figures, quantile_tables
 from covey.release.page import Part, lines, render, section
+from covey.release.pictures import beside
 from covey.release.places import refuse_in_bundle
-from covey.release.summary import Column, describe, every_so_many, ranked
+from covey.release.summary import Column, describe, every_so_many
 from covey.release.verify import promised, rows_path, verify_bundle
 from covey.table.codec import Codec
 from covey.table.columns import named
@@ -393,19 +394,9 @@ def _one_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, 
     changed = {name: own["share"] for name, own in figures["changed"]["columns"].items()}
     cards = []
     for j in np.argsort(-np.array(errors), kind="stable")[:CHARTS]:
-        column, histogram = columns[j], None
-        both = np.stack([column.shares(codes[:, j]) for codes in (rows.true, rows.synthetic)])
-        shown: list[Any]
-        if not column.ordered:
-            order = ranked(column.labels, both, column.has_missing, 10)
-            shown = [(label, [float(x) for x in own], None) for label, own in order]
-        else:
-            bins = len(column.labels) - column.has_missing
-            missing = [float(x) for x in both[:, -1]] if column.has_missing and both[:, -1].any() else None
-            histogram = (column.labels[:bins], list(both[:, :bins]), missing, KINDS)
-            shown = [(label, *map(percent, map(float, own))) for label, *own in zip(column.labels, *both, strict=True)]
-        cards.append((column, errors[j], changed.get(column.name, 0), histogram, shown))
-    return section("one", "Column by column", "one_way.html", cards=cards, width=len(columns))
+        both = np.stack([columns[j].shares(codes[:, j]) for codes in (rows.true, rows.synthetic)])
+        cards.append(beside(columns[j], both, KINDS, errors[j], changed.get(columns[j].name, 0)))
+    return section("one", "Column by column", "one_way.html", cards=cards, width=len(columns), kinds=KINDS)
 
 
 def _two_way(rows: Comparison, columns: Sequence[Column], figures: Mapping[str, Any]) -> Part:

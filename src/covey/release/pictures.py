@@ -108,6 +108,17 @@ def _column_card(column: Column, shares: Floats, ends: Ends | None, **below: Any
     return render("column.html", plain=_plain, **given, **below)
 
 
+def beside(column: Column, both: Floats, kinds: Sequence[str], error: float, changed: float = 0.0) -> tuple[Any, ...]:
+    """A column of two tables, by the shares of its labels in both: a card of `one_way.html`."""
+    if not column.ordered:
+        order = ranked(column.labels, both, column.has_missing, 10)
+        return column, error, changed, None, [(label, [float(x) for x in own], None) for label, own in order]
+    bins = len(column.labels) - column.has_missing
+    missing = [float(x) for x in both[:, -1]] if column.has_missing and both[:, -1].any() else None
+    rows = [(label, *map(percent, map(float, own))) for label, *own in zip(column.labels, *both, strict=True)]
+    return column, error, changed, (column.labels[:bins], list(both[:, :bins]), missing, kinds), rows
+
+
 def _inhabited(shares: Floats, ends: Ends | None) -> slice:
     """The bins between the first and the last that hold synthetic rows or, as the bands have it, true ones: the rest is empty."""
     held = (shares > 0) if ends is None else (shares > EMPTY) | (ends[0] > 0)

@@ -225,9 +225,10 @@ def every_so_many(codes: Integers, most: int) -> Integers:
 class ReleaseTally:
     """What a report needs of all tables of a release, from parts that pass by."""
 
-    def __init__(self, release: AnyRelease) -> None:
+    def __init__(self, release: AnyRelease, growing: bool = True) -> None:
         self.described, self.tables, first = release.described, dict[str, TableTally](), 0
         cells, numbers = (release.cells, release.numbers) if isinstance(release, PrivateRelease) else ({}, None)
+        cells = cells if growing else {}  # two releases of a table have equal bars only if no measure decides them
         for part in self.described.tables:
             names = [field.name for field in part.measured.encoded]
             measures = {name: cells[j].measure for j, name in enumerate(names, first) if j in cells}
@@ -240,9 +241,9 @@ class ReleaseTally:
         self.first: Sequence[ColumnValues] = ()  # columns of every table in the first part
 
     @classmethod
-    def of(cls, release: AnyRelease) -> ReleaseTally:
+    def of(cls, release: AnyRelease, growing: bool = True) -> ReleaseTally:
         """All tables of a release, drawn or read for this alone."""
-        own = cls(release)
+        own = cls(release, growing)
         for part in release.parts:
             own.add(own.by_table(part))
         return own

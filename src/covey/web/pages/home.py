@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 
+from covey.answers.load import stored
+from covey.release.beside import two_releases
 from covey.release.places import SUMS
 from covey.release.verify import bundle_digest
 from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page, report_of
+from covey.web.security import REPORT_POLICY, Refused
 from covey.web.workspace import Workspace
 
 router = APIRouter()
@@ -48,6 +51,16 @@ def ledger_page(request: Request, workspace: CurrentWorkspace) -> Response:
 def old_report(workspace: CurrentWorkspace, digest: str) -> Response:
     """The report of a bundle that the ledger knows."""
     return report_of(found_bundles(workspace).get(digest))  # a digest names a bundle; no path is built from it
+
+
+@router.get("/ledger/beside")
+def two_bundles(workspace: CurrentWorkspace, one: str = "", two: str = "") -> Response:
+    """Two bundles side by side, from what is public in both."""
+    places = [place for digest in (one, two) if (place := found_bundles(workspace).get(digest)) is not None]
+    if len(set(places)) < 2:
+        raise Refused(422, "Choose two different bundles that are still in the folder.")
+    found = two_releases([place.name for place in places], [stored(place) for place in places])
+    return HTMLResponse(found, headers={"content-security-policy": REPORT_POLICY})
 
 
 @router.post("/work")

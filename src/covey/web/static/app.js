@@ -28,6 +28,7 @@
       return !wrong;
     };
     input.addEventListener("change", check);
+    check();  // a file may have been chosen before this script was there
     input.form.addEventListener("submit", (event) => {
       if (!check()) { event.preventDefault(); input.focus(); return; }
       const button = input.form.querySelector("button.primary");
