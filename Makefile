@@ -101,6 +101,7 @@ bench: $(STAMP)
 	$(RUN)python benchmarks/scale.py
 	$(RUN)python benchmarks/wide.py
 	$(RUN)python -m benchmarks.codes
+	$(if $(DATA),$(RUN)python -m benchmarks.versions --data $(DATA))
 
 # covey beside other packages, each in an environment of its own; DATA is the folder with the tables, PEERS one with clones of the
 # repositories that are on no package index (benchmarks/peers/compare.py lists them; absent ones are reported absent). Takes hours.

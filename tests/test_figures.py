@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import claims, codes, panels
+from benchmarks import claims, codes, panels, versions
 from benchmarks.intervals import page as page_of_intervals
 from benchmarks.nist.__main__ import lines_page as lines_of_nist
 from benchmarks.nist.__main__ import page as page_of_nist
@@ -90,6 +90,7 @@ def test_intervals_that_hold_are_counted_and_those_beside_the_truth_are_not():
         ("intervals", page_of_intervals, 14),
         ("mixed", mixed.page, 100),
         ("codes", codes.page, 10),
+        ("versions", versions.page, 1),
     ],
 )
 def test_a_page_is_that_of_its_csv(name, page, fewest):

@@ -327,8 +327,8 @@ LEARNERS = [
     ("covey", "logistic", "logistic regression on covey's rows"),
     ("covey, target", "trees", "boosted trees, covey with `target`"),
 ]
-FOUND = """Pairs and single numbers are what covey measures, and there it is closer. A method made for the label wins where it
-needs many columns at once, and at very small budgets.
+FOUND = """covey measures single columns and pairs, and there it is closer. What a label needs of many columns comes through
+less well, and at very small budgets a method made for the label wins.
 """
 LEARNING = """## Private learners
 
@@ -350,15 +350,17 @@ reachable), SDGym (its tables lie in a storage bucket that was not reachable), M
 ## What to know
 
 - Peers ran on one core, with at most 600 processor seconds (the first runs on bank 2,500) and 8 GiB.
-- dpsynth's SWIFT gets cliques of 10,000 cells and 1,000 steps; at its defaults it does not finish. dpsynth cuts numbers at 32
-  private quantiles, its default. It gets the ρ of a Gaussian mechanism with exactly this ε and δ, as covey does.
+- dpsynth's SWIFT gets cliques of 10,000 cells (or 100,000, where its name says 1e5) and 1,000 steps; at its defaults it does not
+  finish. dpsynth cuts numbers at 32 private quantiles, its default. It gets the ρ of a Gaussian mechanism with exactly this ε and
+  δ, as covey does.
 - private-pgm and smartnoise know categories alone. They get numbers cut at 32 quantiles of the real rows, free of charge, which
   is not private and favours them. Common values have a bin of their own, and inside a bin values are drawn evenly.
 - telco's 11 blank totals belong to customers of the first month, and count as 0. Names of rows are left out, and adult's
   education in words, which education in years says too.
 - `target` tells covey which column is to be predicted.
 - DP-EBM counts numbers in 64 bins of equal width first, which impossible blood pressures of cardio spoil.
-- Not run: AIM of any package, SWIFT with larger cliques, a private gradient boosting, pure ε, and more than two seeds.
+- Peers had one run for each table, so that differences of a few percent mean nothing.
+- Not run: what has no row above, AIM of any package, a private gradient boosting, pure ε, and more than two seeds.
 """
 
 
