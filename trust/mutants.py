@@ -43,8 +43,8 @@ TESTS = {
     "covey.privacy.exact": ["tests/privacy/test_gate.py", "tests/privacy/test_pure.py"],
     "covey.privacy.gate": ["tests/privacy/test_gate.py", "tests/privacy/test_selection.py"],
     "covey.privacy.gaussian": ["tests/privacy/test_gaussian.py"],
-    "covey.privacy.ledger": ["tests/privacy/test_ledger.py", "tests/privacy/test_ledger_gaussian.py"],
-    "covey.privacy.unit": ["tests/privacy/test_ledger.py"],
+    "covey.privacy.ledger": ["tests/privacy/test_ledger.py", "tests/privacy/test_ledger_status.py"],
+    "covey.privacy.unit": ["tests/privacy/test_ledger_status.py"],
 }
 # Tests that wait, start processes or draw for long, and that find nothing in one module that the others do not.
 LEFT_OUT = (

@@ -8,11 +8,9 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from hashlib import sha256
-from math import exp
 from pathlib import Path
 from threading import Thread
 
@@ -22,7 +20,6 @@ from hypothesis import strategies as st
 
 import covey
 from covey.errors import LedgerError, ParameterError, UnknownDatasetError
-from covey.privacy.gaussian import rho_within
 from covey.privacy.ledger import Amount, Ledger, default_ledger_path
 from covey.privacy.ledger import file as module
 from covey.privacy.ledger.file import LedgerFile
@@ -141,17 +138,6 @@ def test_a_charge_is_rounded_up_and_a_cap_down_by_less_than_one_unit(epsilon, de
     assert 0 <= delta - down.delta < Fraction(1, 10**18)
 
 
-def test_charges_are_whole_nano_epsilon_and_atto_delta(ledger):
-    receipt = ledger.charge("patients", Fraction(1, 3), Fraction(1, 3 * 10**9), "a third")
-    assert receipt.amount == Amount(333333334, 333333334)
-    assert ledger.charge("patients", Fraction(1, 10**12), Fraction(0), "least").amount == Amount(1, 0)
-    assert ledger.charge("patients", Fraction(1, 10), Fraction(1, 10**30), "tenth").amount == Amount(100_000_000, 1)
-    (status,) = ledger.datasets()
-    assert status.spent == Amount(433333335, 333333335)
-    assert status.remaining == Amount(566666665, 10**12 - 333333335)
-    assert status.charges == 3
-
-
 @pytest.mark.parametrize(
     ("amount", "words"),
     [
@@ -167,91 +153,59 @@ def test_amounts_are_shown_exactly(amount, words):
     assert str(amount) == words
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "match"),
-    [
-        (0.1, Fraction(0), "epsilon must be a Fraction"),
-        (True, Fraction(0), "epsilon must be a Fraction"),
-        (Fraction(0), Fraction(0), "epsilon must be positive"),
-        (Fraction(-1, 3), Fraction(0), "epsilon must be positive and at most 1000000000, got -1/3"),
-        (Fraction(10**9 + 1), Fraction(0), "at most 1000000000, got 1000000001"),
-        (Fraction(10**5000), Fraction(0), "at most 1000000000, got a number of thousands of digits"),
-        (Fraction(1), Fraction(-1, 10), "delta must be .* below 1, got -1/10"),
-        (Fraction(1), Fraction(1), "delta must be"),
-        (Fraction(1), 1e-9, "delta must be a Fraction"),
+WRONG = {  # an argument by its name, what is wrong about it, and the words of the refusal; all others are right
+    "epsilon": [
+        (0.1, "must be a Fraction"),
+        (True, "must be a Fraction"),
+        (Fraction(0), "must be positive"),
+        (Fraction(-1, 3), "must be positive and at most 1000000000, got -1/3"),
+        (Fraction(10**9 + 1), "must be .* at most 1000000000, got 1000000001"),
+        (Fraction(10**5000), "must be .* at most 1000000000, got a number of thousands of digits"),
     ],
-)
-def test_impossible_amounts_are_wrong_parameters(ledger, epsilon, delta, match):
-    refuses(ledger, match, "patients", epsilon, delta, error=ParameterError)
+    "delta": [
+        (Fraction(-1, 10), "must be .* below 1, got -1/10"),
+        (Fraction(1), "must be 0"),
+        (1e-9, "must be a Fraction"),
+    ],
+    "rows_per_person": [(wrong, "must be a whole number") for wrong in (0, -1, True, 1.5, "2")],
+    "rho": [(wrong, "must be a positive Fraction") for wrong in (0, -1, 0.5, True, "1", Fraction(10**10))],
+}
+
+
+@pytest.mark.parametrize(("name", "value", "words"), [(name, *case) for name in WRONG for case in WRONG[name]])
+def test_impossible_costs_are_wrong_parameters(ledger, name, value, words):
+    cost = {"name": "patients", "epsilon": CENT, "delta": Fraction(1, 10**9)} | {name: value}
+    for door in (ledger.check, lambda **cost: ledger.charge(purpose="p", **cost)):
+        with pytest.raises(ParameterError, match=f"^{name} {words}"):
+            door(**cost)
+    if name in ("epsilon", "delta"):  # a cap likewise
+        with pytest.raises(ParameterError, match=f"^{name}_budget {words}"):
+            ledger.open_dataset("x", *({"epsilon": CENT, "delta": Fraction(0)} | {name: value}).values())
     assert spent(ledger) == Amount()
 
 
-# Caps.
+@pytest.mark.parametrize(
+    ("cap", "words"),
+    [
+        ((Fraction(1, 10**10),), r"^epsilon_budget must be at least 1e-9, got 1/10000000000\.$"),
+        ((Fraction(3), CENT, "first"), '^composition must be "sum" or "gaussian"'),
+        ((Fraction(3), CENT, None, "both"), "^neighbours must be"),
+    ],
+)
+def test_impossible_caps_are_wrong_parameters(ledger, cap, words):
+    with pytest.raises(ParameterError, match=words):
+        ledger.open_dataset("x", *cap)
+    ledger.open_dataset("large", Fraction(10**9), Fraction(10**18 - 1, 10**18))
+    assert ledger.datasets()[1].budget == Amount(10**18, 10**18 - 1)
 
 
-def test_a_cap_may_be_reached_and_not_passed(ledger):
-    ledger.charge("patients", Fraction(9, 10), Fraction(0), "most")
-    ledger.check("patients", Fraction(1, 10), Fraction(0))
-    ledger.charge("patients", Fraction(1, 10), Fraction(0), "the rest")
-    told = refuses(ledger, "does not cover", "patients", Fraction(1, 10**12), Fraction(0))
-    assert "Budget: ε = 1, δ = 1e-6. Spent: ε = 1, δ = 0. Remaining: ε = 0, δ = 1e-6. Asked: ε = 1e-9, δ = 0." in told
-    assert spent(ledger) == Amount(10**9)
-
-
-def test_delta_has_a_cap_of_its_own(ledger):
-    with pytest.raises(LedgerError, match="does not cover"):
-        ledger.charge("patients", CENT, Fraction(2, 10**6), "too much δ")
-    ledger.open_dataset("pure", Fraction(1), Fraction(0))
-    with pytest.raises(LedgerError, match="does not cover"):
-        ledger.charge("pure", CENT, Fraction(1, 10**18), "any δ")
-    ledger.charge("pure", CENT, Fraction(0), "none")
-
-
-def test_a_cap_once_set_is_final(ledger):
-    before = ledger.path.read_bytes()
-    ledger.open_dataset("patients", Fraction(1))
-    assert ledger.path.read_bytes() == before
-    for budget in ((Fraction(2),), (Fraction(1, 2),), (Fraction(1), Fraction(0))):
-        with pytest.raises(LedgerError, match="with a budget of ε = 1, δ = 1e-6; that is final"):
-            ledger.open_dataset("patients", *budget)
-    assert len(ledger.history("patients")) == 1
-
-
-def test_charges_for_persons_of_fewer_rows_do_not_add_up(ledger):
-    """ε = 1 for a row is ε = 10 for a person with ten: one sum of the two would say too little."""
-    ledger.charge("patients", CENT, Fraction(0), "ten rows", 10)
-    wanted = (
-        r"is kept for persons with up to 10 rows, and this release protects 9: the two do not add up\. Nothing was charged; "
-        r"release with rows_per_person = 10 or more\.$"
+def test_a_pure_charge_has_no_rho(ledger):
+    refuses(
+        ledger, "leave rho out of a pure charge", "patients", CENT, Fraction(0), 1, Fraction(1), error=ParameterError
     )
-    refuses(ledger, wanted, "patients", CENT, Fraction(0), 9)
-    ledger.check("patients", CENT, Fraction(0), 10)
-    ledger.charge("patients", CENT, Fraction(0), "more are protected better", 12)
-    refuses(ledger, "protects 9", "patients", CENT, Fraction(0), 9)
-    refuses(ledger, "protects 1", "patients", CENT, Fraction(0))
-    ledger.charge("patients", CENT, Fraction(0), "still ten", 10)
-    (status,) = ledger.datasets()
-    assert (status.rows_per_person, status.spent) == (10, Amount(3 * 10**7))
-    assert [event.rows_per_person for event in ledger.history("patients")] == [None, 10, 12, 10]
-    for wrong in (0, -1, True, 1.5, "2"):
-        words = "rows_per_person must be a whole number"
-        refuses(ledger, words, "patients", CENT, Fraction(0), wrong, error=ParameterError)
 
 
-def test_charges_for_persons_with_all_their_rows_take_no_others(ledger):
-    """Whoever counts persons protects those of any number of rows; a promise to ten rows says nothing of the eleventh."""
-    ledger.charge("patients", CENT, Fraction(0), "ten rows", 10)
-    ledger.charge("patients", CENT, Fraction(0), "all rows protect ten", "all")
-    ledger.charge("patients", CENT, Fraction(0), "still ten", 10)
-    ledger.open_dataset("visits", Fraction(1))
-    ledger.charge("visits", CENT, Fraction(0), "persons", "all")
-    for rows in (1, 10, 10**9):
-        words = rf"persons with all their rows, and this release protects {rows}: the two do"
-        refuses(ledger, words, "visits", CENT, Fraction(0), rows)
-    ledger.charge("visits", CENT, Fraction(0), "persons again", "all")
-    assert [status.rows_per_person for status in ledger.datasets()] == [10, "all"]
-    assert ledger.datasets()[1].charges == 2
-    ledger.verify()
+# Names.
 
 
 def test_an_unknown_dataset_is_refused_with_its_name(ledger, tmp_path):
@@ -360,65 +314,21 @@ def test_a_path_with_odd_characters_is_a_path(tmp_path):
     assert spent(ledger) == Amount(10**7)
 
 
-def test_history_tells_what_happened(used):
-    opened, first, second, release = used.history("patients")
-    assert (opened.kind, opened.amount) == ("open", Amount(10**9, 10**12))
-    assert (first.kind, first.purpose, first.amount) == ("charge", "first", Amount(10**7))
-    assert (second.kind, second.purpose, second.amount) == ("charge", "second", Amount(2 * 10**7, 10**9))
-    assert (release.kind, release.charge, release.digest) == ("release", first.sequence, "ab" * 32)
-    assert release.amount == Amount()
+def test_events_have_their_times(used):
     times = [datetime.fromisoformat(event.time) for event in used.history("patients")]
     assert all(t.utcoffset() == timedelta(0) and abs(datetime.now(UTC) - t) < timedelta(hours=1) for t in times)
     assert [event.sequence for event in used.history("staff")] == [5, 6]
-    assert [(status.name, status.charges) for status in used.datasets()] == [("patients", 2), ("staff", 1)]
 
 
-def test_a_release_is_linked_to_its_charge_and_refunds_nothing(ledger, tmp_path):
+def test_a_receipt_belongs_to_its_ledger(ledger, tmp_path):
     receipt = ledger.charge("patients", CENT, Fraction(0), "p")
-    before = spent(ledger)
-    ledger.mark_released(receipt, "digest")
-    ledger.mark_released(receipt, "digest")
-    assert [event.kind for event in ledger.history("patients")] == ["open", "charge", "release"]
-    assert spent(ledger) == before == Amount(10**7)
-    with pytest.raises(
-        LedgerError, match=r"already paid for the bundle digest\. A further release needs a charge of its own\.$"
-    ):
-        ledger.mark_released(receipt, "another")
     with pytest.raises(ParameterError, match=r"^bundle_digest must"):
         ledger.mark_released(receipt, "")
     elsewhere = Ledger(tmp_path / "elsewhere.sqlite")
     for prepare in (lambda: None, lambda: elsewhere.open_dataset("patients", Fraction(1))):
         prepare()
-        with pytest.raises(
-            LedgerError, match=r"no charge with this receipt \(event 2\)\. Use the ledger that was charged\.$"
-        ):
+        with pytest.raises(LedgerError, match=r"no charge with this receipt \(event 2\)"):
             elsewhere.mark_released(receipt, "digest")
-
-
-def test_only_the_receipt_of_a_charge_can_be_released(ledger):
-    receipt = ledger.charge("patients", CENT, Fraction(0), "p")
-    (opened, charge) = ledger.history("patients")
-    assert receipt == charge
-    for wrong in (
-        replace(receipt, hash="0" * 64),
-        replace(receipt, sequence=1, hash=opened.hash),
-        replace(receipt, sequence=0),  # counting back from the end is not asked for
-        replace(receipt, sequence=3),
-    ):
-        with pytest.raises(LedgerError, match="no charge with this receipt"):
-            ledger.mark_released(wrong, "digest")
-    assert len(ledger.history("patients")) == 2
-
-
-def test_a_wrong_cap_is_called_by_its_name(ledger):
-    with pytest.raises(ParameterError, match=r"^epsilon_budget must be positive"):
-        ledger.open_dataset("x", Fraction(0))
-    with pytest.raises(ParameterError, match=r"^delta_budget must be 0"):
-        ledger.open_dataset("x", Fraction(1), Fraction(1))
-    with pytest.raises(ParameterError, match=r"^epsilon_budget must be at least 1e-9, got 1/10000000000\.$"):
-        ledger.open_dataset("x", Fraction(1, 10**10))
-    ledger.open_dataset("large", Fraction(10**9), Fraction(10**18 - 1, 10**18))
-    assert ledger.datasets()[1].budget == Amount(10**18, 10**18 - 1)
 
 
 def test_the_default_path_follows_the_environment(monkeypatch, tmp_path):
@@ -958,45 +868,6 @@ def test_threads_that_open_and_charge_together_agree(tmp_path):
     assert errors == []
     assert sorted(receipt.sequence for receipt in receipts) == list(range(2, 42))
     ledger.verify()
-
-
-# Two kinds of neighbours.
-
-
-def test_a_release_for_added_rows_costs_a_cap_for_replaced_ones_twice(tmp_path):
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.open_dataset("rows", Fraction(2), Fraction(1, 10**6), "sum")
-    added = {"neighbours": "add-or-remove-one"}
-    with pytest.raises(
-        LedgerError, match=r"ε = 1.1, δ = 0 counts as ε = 2.2, δ = 0: a replacement is a removal and an addition"
-    ):
-        ledger.charge("rows", Fraction(11, 10), Fraction(0), "too much", **added)
-    ledger.charge("rows", Fraction(1, 2), Fraction(1, 10**9), "half", **added)
-    (status,) = ledger.datasets()  # read back, so that the chain was counted in the same way
-    assert status.spent.epsilon == 1
-    assert 1 + exp(0.5) <= float(status.spent.delta) * 1e9 <= 1 + exp(0.5) + 1e-6
-
-
-def test_the_square_of_mu_of_added_rows_counts_four_times_for_replaced_ones(tmp_path):
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.open_dataset("rows", Fraction(8), Fraction(1, 10**6), "gaussian")
-    rho = rho_within(Fraction(1), Fraction(1, 10**9))
-    ledger.charge("rows", Fraction(1), Fraction(1, 10**9), "added", rho=rho, neighbours="add-or-remove-one")
-    once = ledger.datasets()[0].quecto_rho
-    ledger.charge("rows", Fraction(1), Fraction(1, 10**9), "replaced", rho=rho)
-    assert once == 4 * (ledger.datasets()[0].quecto_rho - once)
-
-
-def test_a_cap_for_added_rows_takes_no_release_that_publishes_their_number(tmp_path):
-    ledger = Ledger(tmp_path / "ledger.sqlite")
-    ledger.open_dataset("rows", Fraction(2), neighbours="add-or-remove-one")
-    refuses(ledger, "would publish that number", "rows", CENT, Fraction(0))
-    ledger.charge("rows", Fraction(2), Fraction(0), "all of it", neighbours="add-or-remove-one")
-    assert ledger.datasets()[0].remaining.epsilon == 0
-    with pytest.raises(LedgerError, match="that is final"):
-        ledger.open_dataset("rows", Fraction(2))
-    with pytest.raises(ParameterError, match="neighbours must be"):
-        ledger.open_dataset("other", Fraction(2), neighbours="both")
 
 
 @pytest.mark.parametrize("url", ["postgresql://desk/ledger", "postgresql:/desk/ledger", "https://host/x", "s3://b/k"])
