@@ -202,6 +202,17 @@ def test_a_table_that_is_too_large_is_explained_at_once_and_nothing_is_sent(stew
     steward.look()
 
 
+def test_whatever_takes_more_than_three_seconds_says_for_how_long(steward):
+    page, held = steward.page, []
+    page.route("**/picture", lambda route: held.append(route))
+    steward.to_columns()
+    page.get_by_role("status").get_by_text("seconds so far").wait_for()
+    steward.look()
+    for route in held:
+        route.continue_()
+    page.get_by_text("seconds so far").wait_for(state="detached")
+
+
 def test_a_release_is_cancelled_before_the_charge(steward, server):
     steward.to_review("cancelled")
     with server.busy_ledger():

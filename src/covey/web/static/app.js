@@ -202,6 +202,33 @@
   };
   window.setInterval(ask, ASKED_EVERY);
 
+  // Whatever keeps a person waiting for more than three seconds says for how long it has: pages, forms, pieces of a page.
+  const SLOW = 3000;  // milliseconds
+  let since = 0, pieces = 0;
+  const begin = () => { since ||= Date.now(); };
+  const end = () => { since = 0; document.querySelector(".busy")?.remove(); };
+  window.setInterval(() => {
+    if (!since || Date.now() - since < SLOW) return;
+    let note = document.querySelector(".busy");
+    if (!note) {
+      note = document.createElement("p");
+      note.className = "alert busy";
+      note.setAttribute("role", "status");
+      note.append("covey is working on it. ", document.createElement("span"));
+      note.lastChild.setAttribute("aria-hidden", "true");  // a number that grows is not read out every second
+      document.body.append(note);
+    }
+    note.lastChild.textContent = `${Math.round((Date.now() - since) / 1000)} seconds so far.`;
+  }, 1000);
+  document.addEventListener("submit", (event) => { if (!event.defaultPrevented && !event.target.target) begin(); });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href^='/']");
+    const plain = !(event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey);
+    if (link && plain && !link.target && !link.hasAttribute("download")) begin();
+  });
+  document.addEventListener("htmx:beforeRequest", () => { pieces += 1; begin(); });
+  document.addEventListener("htmx:afterRequest", () => { pieces -= 1; if (pieces <= 0) end(); });
+
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-copy]");
     if (!button) return;
