@@ -61,7 +61,7 @@ def test_options_that_the_tutorial_names_are_accepted():
 
 
 FIRST = [ROOT / "README.md", ROOT / "docs/index.md", ROOT / "docs/start.md", *(ROOT / "docs/tutorials").glob("*.md")]
-LATER = [ROOT / f"docs/{name}.md" for name in ("faq", "known-limits", "method", "threat-model")]
+LATER = [ROOT / f"docs/{name}.md" for name in ("faq", "known-limits", "method", "scale", "threat-model")]
 LATER += (ROOT / "docs/guides").glob("*.md")
 AVOIDED = re.compile(
     r"\bholes?\b|\bflags?\b|out of place|wrong cell|drawn again|whole and consistent|planted|says? whose|δ[₁₂₃₄]"
@@ -74,10 +74,10 @@ def prose(text):
 
 
 @pytest.mark.parametrize("page", [*FIRST, *LATER], ids=lambda page: page.stem)
-def test_pages_use_the_words_of_the_style_page_and_those_that_are_read_first_short_sentences(page):
+def test_pages_use_the_words_of_the_style_page_and_short_sentences(page):
     text = prose(page.read_text(encoding="utf-8"))
     assert AVOIDED.findall(text) == []
-    for line in text.splitlines() if page in FIRST else ():
+    for line in text.splitlines():
         sentences = re.split(r"(?<=[.:;!?)|])\s", line)
         assert [s for s in sentences if len(s.split()) > 32] == []
     assert AVOIDED.findall(prose("cells with holes `flag`")) == ["holes"]
