@@ -393,6 +393,7 @@ class Release(PrivateRelease):
             order = [members for k in range(bins.max() + 1) if own[members := np.flatnonzero(bins == k)].any()]
         if not order:
             raise ParameterError(f"no value of {column!r} meets the condition.")
+        order.sort(key=lambda members: float(scores[members[0]]))  # the first word of a flag may be its 1
 
         @cache  # the three searches meet in most places
         def ends(k: int) -> tuple[float, float, float]:
