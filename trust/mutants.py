@@ -28,11 +28,12 @@ TESTS = {
         "tests/core/noise/test_gumbel.py",
         "tests/core/noise/test_integers.py",
         "tests/core/noise/test_knorm.py",
+        "tests/core/test_refusals.py",
     ],
     "covey.core.noise.matrix": [
         "tests/core/noise/test_matrix.py",
         "tests/core/noise/test_signs.py",
-        "tests/core/noise/test_matrix.py",
+        "tests/core/test_refusals.py",
     ],
     "covey.core.noise.normals": ["tests/core/noise/test_chi.py", "tests/core/noise/test_normals.py"],
     "covey.core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py", "tests/core/noise/test_pairlaw.py"],

@@ -7,14 +7,11 @@ import pytest
 from scipy.optimize import minimize
 
 from covey.core.fit.devices import DOUBLE, PROCESSOR, descend, find_device
-from covey.errors import MissingExtraError, ParameterError
+from covey.errors import MissingExtraError
 
 
 def test_devices_are_found_by_name():
     assert find_device("cpu") is PROCESSOR
-    for name in ("gpu", "torch", "", "cupy", 3):
-        with pytest.raises(ParameterError, match="device must be"):
-            find_device(name)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is here")

@@ -12,7 +12,6 @@ from covey.core.groups import tree as module
 from covey.core.groups.tree import _disjoint, _Groups, exchange, mdav, median_tree, spectral_tree
 from covey.core.paper import blocks
 from covey.core.tables.distance import covariance_loss
-from covey.errors import ParameterError
 from covey.privacy import bounds
 from covey.privacy.bounds import proposition_3_14, theorem_1_2_equal
 from tests.core.tables.test_covariance_loss import conditional_expectation, in_unit_ball, separated_subset
@@ -157,12 +156,6 @@ def test_other_cuts_do_not_gain_it(wrong, monkeypatch):
     x = np.random.default_rng(3).permutation(x)
     assert not each_level_gains(x, 3)
     assert covariance_loss(x, median_tree(x, 3)) > bounds.median_tree(8).value
-
-
-@pytest.mark.parametrize("levels", [-1, 4])
-def test_impossible_levels_are_refused(levels):
-    with pytest.raises(ParameterError, match="levels"):
-        median_tree(np.zeros((10, 2)), levels)
 
 
 def inside(points, labels):

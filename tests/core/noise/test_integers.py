@@ -1,6 +1,5 @@
 """Samplers against their laws, each test with the power to reject a law that is slightly off."""
 
-import re
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +17,7 @@ from covey.core.noise.integers import (
     discrete_laplace,
     geometric,
 )
-from covey.errors import MissingExtraError, ParameterError
+from covey.errors import MissingExtraError
 from tests.core.noise.test_gaussian import p_value as rounded_p_value
 
 
@@ -68,29 +67,10 @@ def test_any_laplace_scale_without_overflow(scale):
         assert abs(np.mean(samples & 1) - 0.5) < 0.05  # the last bit is noise as well
 
 
-@pytest.mark.parametrize("scale", [0, -1, 2**58 + 1, 2**59, float(2**60)])
-def test_impossible_scales_are_refused(scale):
-    with pytest.raises(
-        ParameterError, match=rf"^scale must be positive and at most 2\^58, got {re.escape(f'{scale:.3g}')}\.$"
-    ):
-        discrete_laplace(scale, 1, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize(("scale", "dimension"), [(0, 3), (-1, 3), (Fraction(2**54 + 1, 4), 3), (2**54, 1)])
-def test_impossible_cubes_are_refused(scale, dimension):
-    words = rf"^scale must be positive and at most 2\^54/\(dimension \+ 1\), got {re.escape(f'{float(scale):.3g}')}\.$"
-    with pytest.raises(ParameterError, match=words):
-        cube_noise(scale, dimension, np.random.default_rng(0))
-    assert len(cube_noise(2**52, 3, np.random.default_rng(0))) == 3
-
-
 def test_sums_are_clamped_and_never_wrap():
     extreme = np.array([SATURATION, -SATURATION, 5])
     assert add_noise(np.array([CLAMP - 1, 1 - CLAMP, 5]), extreme).tolist() == [CLAMP, -CLAMP, 10]
     assert add_noise(np.array([], dtype=np.int64), np.array([], dtype=np.int64)).shape == (0,)
-    for beyond in (CLAMP, -CLAMP):
-        with pytest.raises(ParameterError, match=r"^a statistic exceeds 2\^61 .*\. Use a coarser grid\.$"):
-            add_noise(np.array([0, beyond]), np.array([0, 0]))
 
 
 @pytest.mark.parametrize(

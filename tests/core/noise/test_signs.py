@@ -12,7 +12,6 @@ from scipy.stats import ks_2samp
 from covey.core.noise import matrix as module
 from covey.core.noise.matrix import MatrixNoise, SignFactor, pair_deviation, simulated_matrix
 from covey.core.noise.normals import STANDARD, Digits
-from covey.errors import ParameterError
 from tests.core.noise.test_matrix import ALL, FEW, entry, ones
 
 WEIGHTS = [Fraction(7, 3), Fraction(1, 5), Fraction(1), Fraction(2**40 + 1, 2**38), Fraction(3, 4)]
@@ -178,8 +177,3 @@ def test_the_stated_deviations_are_those_of_the_noise():
     noise = sign_noise(Fraction(300), ones(5), np.random.default_rng(0))
     assert drawn[:, 0, 1].std() == pytest.approx(noise.deviation(slice(0, 2), slice(1, 4)), rel=0.05)
     assert drawn[:, 4, 1].std() == pytest.approx(noise.deviation(slice(4, 5), slice(0, 4)), rel=0.05)
-
-
-def test_noise_without_a_column_is_refused():
-    with pytest.raises(ParameterError, match="of signs at least 2, got 1"):
-        sign_noise(Fraction(1), ones(1), np.random.default_rng(0))

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covey.core.numbers.lattice import Band, Lattice, settle
-from covey.errors import ParameterError
 
 
 def band(coefficients, minimum=None, maximum=None):
@@ -86,17 +85,3 @@ def test_equations_that_share_columns_are_solved_together():
     assert lattice.contains(found).all()
     same = Lattice([0] * 2, [9] * 2, [band([1, 1], 9, 9), band([2, 2], 18, 18)])
     assert same.contains(same.nearest(np.array([[9, 9]]), np.ones(2))).all()
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "bands", "words"),
-    [
-        ([0, 0], [9, 9], [band([1, 1], 30, 30)], "no row was found"),
-        ([0, 0], [9, 9], [band([2, 2], 5, 5)], "more decimals"),
-        ([0, 0], [9, 9], [band([1, 1], 5, 5), band([1, 1], 6, 6)], "contradict"),
-        ([0, 0], [1 << 52, 1 << 52], [band([10**6, 1], None, 5)], "more digits"),
-    ],
-)
-def test_bodies_without_rows_on_the_grid_are_refused(low, high, bands, words):
-    with pytest.raises(ParameterError, match=words):
-        _ = Lattice(low, high, bands).middle

@@ -19,7 +19,6 @@ from covey.core.paper.blocks import (
     spread_copies,
 )
 from covey.core.paper.bodies import ProductOfSimplices, l1_radius
-from covey.errors import ParameterError
 
 
 def damped(rows, labels, count, b):
@@ -193,23 +192,3 @@ def test_coordinates_have_the_inner_products_and_the_spectrum():
     assert Z.shape == (60, 4)
     np.testing.assert_allclose(Z @ Z.T, X @ X.T, atol=1e-10)
     np.testing.assert_allclose(np.diag(Z.T @ Z), np.sort(np.linalg.eigvalsh(X.T @ X))[::-1])
-
-
-@pytest.mark.parametrize(
-    ("G", "words"),
-    [
-        (np.zeros((2, 3)), "square"),
-        (np.full((2, 2), np.nan), "finite"),
-        (np.array([[1.0, 0.5], [0.0, 1.0]]), "symmetric"),
-        (np.array([[1.0, 2.0], [2.0, 1.0]]), "positive semidefinite"),
-    ],
-)
-def test_what_is_no_gram_matrix_is_refused(G, words):
-    with pytest.raises(ParameterError, match=words):
-        blocks.coordinates(G)
-
-
-@pytest.mark.parametrize("weights", [[1.0], [1.0, 0.0], [1.0, -1.0], [1.0, np.inf]])
-def test_impossible_weights_are_refused(weights):
-    with pytest.raises(ParameterError, match="positive numbers"):
-        blocks.shares(2, weights)

@@ -22,7 +22,6 @@ from covey.core.tables.distance import (
     subset_sample,
 )
 from covey.core.tables.domain import Domain, pair_matrix
-from covey.errors import ParameterError
 
 
 def cloud_of(generator, k, p):
@@ -226,14 +225,3 @@ def test_subsets_are_distinct_columns_and_complete_where_few():
     picks = subset_sample(50, 4, 500)
     assert picks.shape == (500, 4)
     assert all(len(set(row)) == 4 for row in picks)
-
-
-@pytest.mark.parametrize("degree", [0, 4, -1])
-def test_impossible_degrees_are_refused(degree):
-    with pytest.raises(ParameterError, match="degree"):
-        marginal_error(np.zeros((2, 3)), np.zeros((2, 3)), degree)
-
-
-def test_tables_with_different_columns_are_refused():
-    with pytest.raises(ParameterError, match="same columns"):
-        marginal_error(np.zeros((2, 3)), np.zeros((2, 4)))
