@@ -1,15 +1,19 @@
 """Starting and ending the app."""
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
+
+from tests.web.conftest import Page, words
 
 
 def test_it_tells_its_address_and_cleans_up_on_an_interrupt(started, tmp_path):
@@ -38,6 +42,35 @@ def test_no_row_stays_behind_however_impatiently_it_is_ended(started, tmp_path, 
     server.send_signal(second)
     server.wait(600)
     assert list((tmp_path / "workspace").iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open files are listed in /proc")
+def test_a_table_lies_in_the_private_folder_alone_while_it_comes_in(started, tmp_path):
+    server = started("--no-browser", "--json", TMPDIR=str(tmp_path))  # where temporary files would lie otherwise
+    page = Page(json.loads(server.stdout.readline())["address"])
+    page.enter()
+    work, held = page.new_work(), set()
+
+    def table():
+        head = '--b\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n'.format
+        yield f"{head('csrf', '')}{page.csrf}\r\n{head('table', '; filename=t.csv')}x,y\n".encode()
+        yield b"12345,67890\n" * 320_000
+        end = time.monotonic() + 60
+        while not held and time.monotonic() < end:  # nameless files: the rows, as far as they have come
+            for handle in Path(f"/proc/{server.pid}/fd").iterdir():
+                with suppress(OSError):  # closed meanwhile
+                    place = os.readlink(handle)
+                    held.update([Path(place).parent] if place.endswith("(deleted)") else [])
+            time.sleep(0.05)
+        yield b"\r\n--b--\r\n"
+
+    answer = page.client.post(
+        f"/work/{work}/table", content=table(), headers={"content-type": "multipart/form-data; boundary=b"}
+    )
+    assert answer.status_code == 303, words(answer)
+    [folder] = [place for place in (tmp_path / "workspace").iterdir() if place.is_dir()]
+    assert held == {folder}
+    page.client.close()
 
 
 def test_the_browser_is_opened_through_a_private_file(started, tmp_path):

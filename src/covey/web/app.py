@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -92,6 +93,7 @@ def serve(
         signal.signal(ending, _end)
     workspace = Workspace(Ledger(ledger or default_ledger_path()), out.absolute(), upload_limit)
     try:
+        tempfile.tempdir = str(workspace.folder)  # a table is spooled into the private folder while it comes in
         keys, port = Secrets(), listener.getsockname()[1]
         address = f"http://127.0.0.1:{port}/?token={keys.token}"
         tell(address)

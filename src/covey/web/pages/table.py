@@ -11,7 +11,7 @@ from covey.errors import CoveyError, ParameterError
 from covey.table.dialects import DECIMALS, Dialect
 from covey.web.folders import private_file
 from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page, redirect_if_early
-from covey.web.security import Upload
+from covey.web.security import checked_upload, discard
 from covey.web.work import Work
 from covey.web.workspace import Workspace
 
@@ -36,26 +36,21 @@ def table_page(request: Request, workspace: CurrentWorkspace, work: CurrentWork)
 @router.post("/work/{work_id}/table")
 async def upload_table(request: Request, workspace: CurrentWorkspace, work: CurrentWork) -> Response:
     """Take a table, and a schema if there is one, from the browser."""
-    upload = Upload(request, work.folder)
-    await upload.receive()
+    form, files = await checked_upload(request, work.folder)
     try:
-        # An empty field is a file without a name.
-        files = {part: file for part, file in upload.files.items() if file[1]}
         if "table" not in files:
             raise ParameterError("choose a table first.")
-        told = {name: text.strip() for name, text in upload.fields.items()}
-        encoding = told.get("encoding", "utf-8")
         said = Dialect(
-            encoding=None if encoding == "utf-8" else encoding,
-            decimal=told.get("decimal") or None,
-            thousands=MARKS.get(told.get("thousands", "")),
-            date_format=told.get("date_format") or None,
+            encoding=None if form.get("encoding", "utf-8") == "utf-8" else form.get("encoding"),
+            decimal=form.get("decimal") or None,
+            thousands=MARKS.get(form.get("thousands")),
+            date_format=form.get("date_format") or None,
         )
-        await run_in_threadpool(work.read, files, workspace.upload_limit, said, told.get("whose", ""))
+        await run_in_threadpool(work.read, files, workspace.upload_limit, said, form.get("whose"))
     except CoveyError as error:
         return await run_in_threadpool(table_page_with, request, workspace, work, error)
     finally:
-        upload.discard()
+        discard(files)
     return go(f"/work/{work.id}/columns")
 
 
