@@ -24,6 +24,7 @@ except ImportError:  # pragma: no cover - in an environment of its own: tests/te
 from covey.errors import ArgumentError, CoveyError, CoveyWarning, ParameterError, UnknownDatasetError
 
 Command = Callable[..., None]
+STEPS = "demo serve init relations confirm check plan ledger release resume verify evaluate ask sample tables cite anonymize"
 
 
 def words_of(error: CoveyError) -> str:
@@ -44,6 +45,10 @@ def _option(argument: str) -> str:
 
 class CommandGroup(click.Group):
     """Commands whose covey errors become one line on standard error and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Commands in the order in which a table meets them."""
+        return sorted(self.commands, key=STEPS.split().index)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; a CoveyError is an answer, not a crash."""
@@ -186,9 +191,10 @@ COMMON = {
     ),
     "out": click.option("--out", type=Path, required=True, help="Folder to write the bundle to."),
     # What is promised, to whom, and which columns matter most.
-    "epsilon": click.option("--epsilon", callback=number, help="Privacy budget ε."),
+    "epsilon": click.option("--epsilon", metavar="NUMBER", callback=number, help="Privacy budget ε."),
     "delta": click.option(
         "--delta",
+        metavar="NUMBER",
         callback=number,
         default="0",
         show_default=True,

@@ -142,7 +142,8 @@ def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **
     with advice():
         done = carry_out(PrivateOrder(table=source, about=About(title, owner, purpose), **said))
     facts = {"bundle": str(done.bundle), "rows": done.rows, "certificate": done.certificate, "privacy": done.privacy}
-    words = [*([done.certificate] if done.certificate else []), done.privacy, f"bundle → {done.bundle}"]
+    promise = [f"  {part}" for part in done.privacy.split("; ")]
+    words = [*([done.certificate] if done.certificate else []), *promise, f"bundle → {done.bundle}"]
     if done.mended is not None:
         facts |= {"rows_altered_by_rules": done.mended}
         words += [f"rules: {done.mended:,} of {done.rows:,} rows were altered after drawing"]

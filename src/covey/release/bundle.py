@@ -61,7 +61,7 @@ class ReportInputs:
 def write_bundle(
     release: AnyRelease, folder: Path, *, parquet: bool = False, force: bool = False, about: About = NOTHING_SAID
 ) -> Path:
-    """Write a bundle to a folder that is claimed for it: its place."""
+    """Write a release to a new folder, with its guarantee, certificate, report and checksums. Give `force` to replace one."""
     with claim_target(folder, force) as claim:
         publish(release, folder, claim, parquet=parquet, force=force, about=about)
     return folder

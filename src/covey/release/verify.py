@@ -115,7 +115,7 @@ def checked_bundle(folder: Path) -> Verified:
 
 
 def verify_bundle(folder: Path) -> Verified:
-    """Check a bundle without any true data: checksums, the schema's validity for every row, the arithmetic of the budget."""
+    """Check a bundle: its checksums, every row against the schema, and the sum of its charges. Needs no real data."""
     named, finished = verify_files(folder)
     for name in named:
         if name.endswith(".npz"):

@@ -160,7 +160,17 @@ class Constant:
 
 @dataclass(frozen=True)
 class Field:
-    """One column: its type, its public bounds or categories, and how cells outside them are read."""
+    """One column: its type, its public limits or categories, and how cells outside them are read.
+
+    Args:
+        name: as in the header of the table.
+        type: "boolean", "string", "integer", "number", "date", "datetime" or "time".
+        minimum, maximum: public limits of numbers and dates; what lies beyond is moved to them.
+        enum: the public categories of a string; others become `other` if it is given, and missing if not.
+        required: True if no cell may be missing; those that are become `default`.
+        decimals: how many digits a number has behind its point.
+        learn: True if limits or categories are to be learned with noise.
+    """
 
     name: str
     type: str

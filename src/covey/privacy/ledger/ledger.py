@@ -44,10 +44,10 @@ def default_ledger_path() -> Path:
 
 
 class Ledger(LedgerFile):
-    """The ledger at a path; nothing is created before the first `open_dataset`.
+    """A file that counts what is spent of each dataset's privacy budget, and refuses what would pass its cap.
 
-    Every method opens the file, verifies it, and closes it again, so that a Ledger may be kept, shared between threads and
-    carried across a fork. Whatever is wrong with the file is a LedgerError that says what to do.
+    `Ledger(path).open_dataset("visits", Fraction(3))` sets a cap and creates the file. Every method opens the file, verifies it
+    and closes it again, so a Ledger may be shared between threads. Whatever is wrong is a LedgerError that says what to do.
     """
 
     def open_dataset(
