@@ -247,7 +247,7 @@ def wins(rows: list[dict]) -> list[str]:
             others = {way: found[key] for way in PEERS if key in (found := averages(rows, table, way))}
             if others and sign * others[best := min(others, key=lambda w: sign * others[w])] < sign * ours[key]:
                 lost.append(f"{key} {show(others[best])} against {show(ours[key])} ({best})")
-        out.append(f"- **{table}**: {'; '.join(lost) or 'nowhere, of the peers that finished'}")
+        out.append(f"- **{table}**: {'; '.join(lost) or 'nowhere'}")
     for table in LEARNED:
         found = {
             e: [averages(rows, table, way, e).get("trees") for way in (LEARNER, KNOWING, "covey")] for e in EPSILONS
