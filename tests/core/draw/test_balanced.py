@@ -27,6 +27,19 @@ def cloud_of(seed, k=30, p=8):
     return WeightedPoints(np.full(k, 1 / k), generator.beta(0.5, 0.5, (k, p)))
 
 
+def test_places_that_are_looked_at_and_whole_tables_give_the_same_rows(monkeypatch):
+    generator, domain = np.random.default_rng(5), Domain((40, 3, 60), (False, False, False))
+    points = np.hstack([generator.dirichlet(np.full(c, 0.3), 20) for c in domain.sizes])
+    cloud, drawn = WeightedPoints(np.full(20, 1 / 20), points), []
+    for dense in (0, balanced_module.DENSE, 10**9):
+        monkeypatch.setattr(balanced_module, "DENSE", dense)
+        drawn.append(sample_categories(cloud, domain, 300, np.random.default_rng(1)))
+    assert (drawn[0] == drawn[1]).all()
+    assert (drawn[0] == drawn[2]).all()
+    monkeypatch.setattr(balanced_module, "REFINE_ROWS", 0)
+    assert (drawn[0] != sample_categories(cloud, domain, 300, np.random.default_rng(1))).any()  # exchanges were made
+
+
 def test_shares_are_systematic():
     generator = np.random.default_rng(0)
     weights = generator.dirichlet(np.ones(20))

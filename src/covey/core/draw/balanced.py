@@ -23,6 +23,7 @@ from covey.core.tables.zeros import Zeros
 BALANCED_ROWS = 250_000
 REFINE_ROWS = 1_000_000
 REFINE_CATEGORIES = 4000
+DENSE = 4  # cells for each place that is looked at: up to so many, whole tables are computed faster than places
 # A sweep over all columns costs their square: ten up to so many columns, fewer beyond, one at least.
 REFINE_COLUMNS = 1000
 PROPOSALS = 80  # exchanges proposed for each row of categories, as far as LOOKUPS allows
@@ -259,7 +260,8 @@ def refine_categories(
         u, v = (xi[:, a] - s[a])[:, None] * size, (xj[:, a] - s[a])[:, None] * size
         ui, vi, vj, uj = u + xi, v + xi, v + xj, u + xj
         w, e = weight[own].ravel(), error[own].ravel()
-        if w.size <= 4 * ui.size:
+        few = w.size <= DENSE * ui.size
+        if few:
             down, up = w * (1 - 2 * e), w * (1 + 2 * e)
             change = down.take(ui) + up.take(vi) + down.take(vj) + up.take(uj)
         else:  # many categories: the same, at the few places that are looked at
@@ -282,13 +284,23 @@ def refine_categories(
         i, j, xi, xj, ui, vi, vj, uj = (x.take(taken, axis=0) for x in (i, j, xi, xj, ui, vi, vj, uj))
         for tie in ties:
             tie.take(a, xi, xj)
-        length = size * domain.sizes[a]
-        gone = np.bincount(np.concatenate([ui, vj]).ravel(), minlength=length)
-        came = np.bincount(np.concatenate([vi, uj]).ravel(), minlength=length)
-        step = (came - gone).reshape(-1, size).astype(np.float32)
-        step[:, own] = 0
-        error[own] += step
-        error[:, own] = error[own].T
+        gone, came = np.concatenate([ui, vj]).ravel(), np.concatenate([vi, uj]).ravel()
+        if few:
+            length = size * domain.sizes[a]
+            step = np.bincount(came, minlength=length) - np.bincount(gone, minlength=length)
+            step = step.reshape(-1, size).astype(np.float32)
+            step[:, own] = 0
+            error[own] += step
+            error[:, own] = error[own].T
+        else:
+            places, at = np.unique(np.concatenate([came, gone]), return_inverse=True)
+            step = np.bincount(at[: len(came)], minlength=len(places)) - np.bincount(
+                at[len(came) :], minlength=len(places)
+            )
+            r, c = places // size + s[a], places % size
+            step[(c >= own.start) & (c < own.stop)] = 0
+            error[r, c] += step.astype(np.float32)
+            error[c, r] = error[r, c]
         codes[i, a], codes[j, a] = xj[:, a], xi[:, a]
     return np.asarray((codes - s).astype(rows.dtype, order="F"))
 
