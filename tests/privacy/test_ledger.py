@@ -266,21 +266,20 @@ def test_only_the_owner_can_read_the_ledger(used):
     assert {stat.S_IMODE(path.stat().st_mode) for path in used.path.parent.iterdir()} == {0o600}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "it's",
-        'a "b"',
-        "'; DROP TABLE events; --",
-        "../../etc/passwd",
-        "C:\\x",
-        "Größe 患者 🙂",
-        " ",
-        "%s{0}",
-        "n" * 200,
-        "?mode=ro",
-    ],
-)
+NAMES = [
+    "it's",
+    'a "b"',
+    "'; DROP TABLE events; --",
+    "../../etc/passwd",
+    "C:\\x",
+    "Größe 患者 🙂",
+    " ",
+    "%s{0}",
+    "?mode=ro",
+]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "n" * 200])
 def test_any_printable_name_is_only_a_name(ledger, name):
     ledger.open_dataset(name, Fraction(1))
     ledger.charge(name, CENT, Fraction(0), name)
@@ -335,20 +334,18 @@ def test_the_default_path_follows_the_environment(monkeypatch, tmp_path):
     for variable in ("COVEY_LEDGER", "XDG_DATA_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert default_ledger_path() == tmp_path / ".local/share/covey/ledger.sqlite"
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert default_ledger_path() == tmp_path / "Library/Application Support/covey/ledger.sqlite"
-    monkeypatch.setattr(sys, "platform", "win32")
-    assert default_ledger_path() == tmp_path / "AppData/Local/covey/ledger.sqlite"
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert default_ledger_path() == tmp_path / "local/covey/ledger.sqlite"
-    monkeypatch.setenv("XDG_DATA_HOME", "relative")
-    assert default_ledger_path() == tmp_path / "local/covey/ledger.sqlite"
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
-    assert default_ledger_path() == tmp_path / "xdg/covey/ledger.sqlite"
-    monkeypatch.setenv("COVEY_LEDGER", "~/mine.sqlite")
-    assert default_ledger_path() == tmp_path / "mine.sqlite"
+    for platform, variable, value, path in (  # what was set before stays
+        ("linux", "HOME", tmp_path, ".local/share/covey/ledger.sqlite"),
+        ("darwin", "HOME", tmp_path, "Library/Application Support/covey/ledger.sqlite"),
+        ("win32", "HOME", tmp_path, "AppData/Local/covey/ledger.sqlite"),
+        ("win32", "LOCALAPPDATA", tmp_path / "local", "local/covey/ledger.sqlite"),
+        ("win32", "XDG_DATA_HOME", "relative", "local/covey/ledger.sqlite"),
+        ("win32", "XDG_DATA_HOME", tmp_path / "xdg", "xdg/covey/ledger.sqlite"),
+        ("win32", "COVEY_LEDGER", "~/mine.sqlite", "mine.sqlite"),
+    ):
+        monkeypatch.setattr(sys, "platform", platform)
+        monkeypatch.setenv(variable, str(value))
+        assert default_ledger_path() == tmp_path / path
 
 
 def test_without_a_home_the_steward_is_asked_for_a_path(monkeypatch):
@@ -364,6 +361,8 @@ def test_without_a_home_the_steward_is_asked_for_a_path(monkeypatch):
 
 # Tampering.
 
+LESS = "UPDATE events SET body = replace(body, '\"nano_epsilon\":20000000', '\"nano_epsilon\":1')"
+DELETE = "DELETE FROM events WHERE sequence = 3"
 SWAP = [
     "UPDATE events SET sequence = -2 WHERE sequence = 2",
     "UPDATE events SET sequence = 2 WHERE sequence = 3",
@@ -374,22 +373,13 @@ SWAP = [
 @pytest.mark.parametrize(
     ("statements", "match"),
     [
-        (
-            ["UPDATE events SET body = replace(body, '\"nano_epsilon\":20000000', '\"nano_epsilon\":1')"],
-            "hash of event 3",
-        ),
-        (
-            ["UPDATE events SET body = replace(body, '\"nano_epsilon\":1000000000', '\"nano_epsilon\":9000000000')"],
-            "event 1",
-        ),
+        ([LESS], "hash of event 3"),
+        (["UPDATE events SET body = replace(body, ':1000000000,', ':9000000000,')"], "event 1"),
         (["UPDATE events SET hash = upper(hash) WHERE sequence = 4"], "hash of event 4"),
         (["DELETE FROM events WHERE sequence = 6"], "older than its mark"),
-        (["DELETE FROM events WHERE sequence = 3"], "event 3 is missing"),
+        ([DELETE], "event 3 is missing"),
         (["DELETE FROM events WHERE sequence = 1"], "event 1 is missing"),
-        (
-            ["DELETE FROM events WHERE sequence = 3", "UPDATE events SET sequence = sequence - 1 WHERE sequence > 3"],
-            "event 3",
-        ),
+        ([DELETE, "UPDATE events SET sequence = sequence - 1 WHERE sequence > 3"], "hash of event 3"),
         (["DELETE FROM events"], "older than its mark"),
         (["INSERT INTO events SELECT 7, body, hash FROM events WHERE sequence = 6"], "hash of event 7"),
         (["INSERT INTO events SELECT 0, body, hash FROM events WHERE sequence = 1"], "event 1 is missing"),
@@ -472,7 +462,7 @@ def test_a_well_formed_forgery_of_ledger_and_mark_is_the_documented_limit(used):
 
 
 def test_a_chain_rewritten_without_its_mark_is_caught(used):
-    edit(used, "UPDATE events SET body = replace(body, '\"nano_epsilon\":20000000', '\"nano_epsilon\":1')")
+    edit(used, LESS)
     rehash(used)
     refused_everywhere(used, "not the one that its mark describes")
 
