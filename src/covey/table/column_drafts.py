@@ -501,7 +501,7 @@ class ColumnDraft:
         padded = self._padded() and most_match(self.text, r"^\d+$")
         reason = doubt or ("its codes have leading zeros, so they are not numbers" if padded else "its cells are words")
         enum = tuple(sorted(kept, key=_in_order))
-        return self._field(f"{len(kept)} labels{rest}", reason, "string", warning, enum=enum, other=other)
+        return self._field(f"{counted(len(kept), 'label')}{rest}", reason, "string", warning, enum=enum, other=other)
 
     def _padded(self) -> bool:
         """Whether cells have leading zeros, as codes have."""
