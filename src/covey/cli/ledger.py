@@ -83,17 +83,10 @@ def ledger_history(name: str, ledger: Path | None, as_json: bool) -> None:
     from covey.privacy.budget import shown
 
     events = ledger_at(ledger).history(name)
-    facts = [
-        {
-            "time": event.time,
-            "kind": event.kind,
-            "epsilon": float(event.amount.epsilon),
-            "delta": float(event.amount.delta),
-            "composition": event.composition,
-            "purpose": event.purpose or "",
-        }
-        for event in events
-    ]
-    rows = [(e["time"], e["kind"], f"{e['epsilon']:g}", shown(e["delta"]), e["purpose"]) for e in facts]
+    names = ("time", "kind", "epsilon", "delta", "composition", "purpose")
+    amounts = [(float(event.amount.epsilon), float(event.amount.delta)) for event in events]
+    found = [(e.time, e.kind, *own, e.composition, e.purpose or "") for e, own in zip(events, amounts, strict=True)]
+    facts = [dict(zip(names, event, strict=True)) for event in found]
+    rows = [(at, kind, f"{epsilon:g}", shown(delta), why) for at, kind, epsilon, delta, _, why in found]
     words = "\n".join(grid(("time", "kind", "ε", "δ", "purpose"), rows)) if rows else ""
     say(as_json, {"dataset": name, "events": facts}, words or "no charges yet")

@@ -6,6 +6,7 @@ import os
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import xlsxwriter
 from fastapi import APIRouter, Request
@@ -14,8 +15,7 @@ from starlette.background import BackgroundTask
 
 from covey.answers.load import stored
 from covey.errors import CoveyError
-from covey.release.verify import described_by, tables_of, verify_bundle
-from covey.table.sources import read_table
+from covey.release.verify import described_by, verify_bundle
 from covey.web.drafts import with_file_names
 from covey.web.forms import shown
 from covey.web.jobs import Job
@@ -40,20 +40,23 @@ def the_bundle(work: Work) -> tuple[Job, Path]:
     return done[-1], done[-1].bundle
 
 
-def previews(folder: Path) -> dict[str, dict[str, list[str]]]:
-    """The first rows of each table, by its name and their columns."""
-    found = tables_of(folder, described_by(folder))
-    tables = {part.name if len(found) > 1 else "": read_table(path).columns for part, path in found}
+def seen_in(folder: Path) -> dict[str, Any]:
+    """What the page shows of a bundle that is right: its first rows by table, what became coarser, what a workbook takes."""
+    found, described, release = verify_bundle(folder), described_by(folder), stored(folder)
+    several, first = len(described.tables) > 1, next(iter(release.parts))
+    tables = dict(zip((part.name for part in described.tables), first, strict=True)) if several else {"": first}
+    bands = getattr(release, "bands", None)  # an anonymous bundle has none
+    cells = [(rows, len(table)) for rows, table in zip(found.tables.values(), tables.values(), strict=True)]
+    fits = all(rows <= SHEET_ROWS and width <= SHEET_COLUMNS for rows, width in cells)
     return {
-        table: {name: [shown(v) for v in series.head(PREVIEW_ROWS)] for name, series in columns.items()}
-        for table, columns in tables.items()
+        "verified": dict(found.facts),
+        "previews": {
+            table: {name: [shown(v) for v in values[:PREVIEW_ROWS]] for name, values in columns.items()}
+            for table, columns in tables.items()
+        },
+        "coarser": bands.notes() if bands is not None else [],
+        "sheet_seconds": CELL_SECONDS * sum(rows * width for rows, width in cells) if fits else None,
     }
-
-
-def coarser(folder: Path) -> list[str]:
-    """What the schema made coarser, as far as the noisy measurements of a bundle tell."""
-    bands = getattr(stored(folder), "bands", None)  # an anonymous bundle has none
-    return [] if bands is None else bands.notes()
 
 
 @router.get("/work/{work_id}/bundle")
@@ -63,12 +66,7 @@ def bundle_page(request: Request, work: CurrentWork) -> Response:
         return away
     job, folder = the_bundle(work)
     if "verified" not in job.result:
-        found = verify_bundle(folder)
-        widths = [len(part.released.names) for part in described_by(folder).tables]
-        counts = list(zip(found.tables.values(), widths, strict=True))
-        fits = all(rows <= SHEET_ROWS and width <= SHEET_COLUMNS for rows, width in counts)
-        job.result |= {"previews": previews(folder), "coarser": coarser(folder), "verified": dict(found.facts)}
-        job.result["sheet_seconds"] = CELL_SECONDS * sum(rows * width for rows, width in counts) if fits else None
+        job.result |= seen_in(folder)
     files = sorted((path.name, path.stat().st_size) for path in folder.iterdir())
     report = (folder / "report.html").is_file()
     return page(request, "bundle.html", work=work, step="bundle", job=job, folder=folder, files=files, report=report)

@@ -84,16 +84,11 @@ def _written(places: set[int], between: str = " ") -> str:
 
 def read_typed(text: str) -> dict[int, Form]:
     """The forms of a page, by the column they belong to, as our script gathers them."""
-    found: dict[int, Form] = {}
     try:
-        for place, pairs in json.loads(text).items():
-            values: dict[str, list[str]] = {}
-            for name, value in pairs:
-                values.setdefault(str(name), []).append(str(value))
-            found[int(place)] = Form(values)
+        forms = {int(place): dict(pairs) for place, pairs in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError):
         raise Refused(400, "This form cannot be read.") from None
-    return found
+    return {place: Form({str(name): [str(value)] for name, value in form.items()}) for place, form in forms.items()}
 
 
 @router.get("/work/{work_id}/columns/confirm")
