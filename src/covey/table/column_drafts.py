@@ -494,7 +494,7 @@ class ColumnDraft:
         other = "other" if dropped else None
         while other in self.counts:
             other += "_"
-        rest = f"; the {dropped} rarest are {other!r}" if dropped else ""
+        rest = f"; {dropped} rare {'ones are' if dropped > 1 else 'one is'} {other!r}" if dropped else ""
         warning = f"{LABELS} ({len(kept)})" if len(kept) > 50 else None
         if named_for_persons(self.name) or holds_names(self.name):
             warning = "its name suggests that it may identify persons"
