@@ -311,3 +311,10 @@ def test_a_budget_says_what_the_ledger_composes():
     assert gaussian.gaussian_rho == gaussian.amount  # all rows of a person together
     assert make_budget(1).gaussian_rho is None
     assert make_budget(1, 1e-9, noise="opendp").gaussian_rho is None
+
+
+def test_the_square_of_mu_of_added_rows_counts_four_times_for_replaced_ones(ledger):
+    rho = rho_within(Fraction(1, 2), DELTA)
+    for neighbours in (ADDED, REPLACED):
+        ledger.charge("people", Fraction(1, 2), DELTA, neighbours, rho=rho, neighbours=neighbours)
+    assert ledger.datasets()[0].quecto_rho == 5 * ceil(rho * QUECTO)
