@@ -15,20 +15,20 @@ from unittest.mock import patch
 
 import numpy as np
 
-import covey.core.fit.spectrum
-import covey.methods.regain.bits
-import covey.methods.regain.tables
+import covey._core.fit.spectrum
+import covey._methods.regain.bits
+import covey._methods.regain.tables
 from audits.filters import filter_kept
 from audits.gates import fit_bits, fit_categories, paper_gate
 from audits.instruments import spy_on_noise
-from covey.core.paper.bodies import Ball, Cube
-from covey.core.paper.covering import LatticeCovering
-from covey.core.tables.domain import Domain
-from covey.engines.local import ArrayRows
-from covey.entropy import Streams
+from covey._core.paper.bodies import Ball, Cube
+from covey._core.paper.covering import LatticeCovering
+from covey._core.tables.domain import Domain
+from covey._engines.local import ArrayRows
+from covey._entropy import Streams
+from covey._methods.paper import paper_parameters, private_centres
+from covey._methods.records import boolean_records, real_records
 from covey.errors import InternalError
-from covey.methods.paper import paper_parameters, private_centres
-from covey.methods.records import boolean_records, real_records
 from covey.privacy.budget import make_budget
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.codec import Codec
@@ -139,12 +139,12 @@ def fresh(seed):
 
 
 POSTPROCESSING = (
-    (covey.methods.regain.bits, ("denoise", "fit_factors", "fit_centres", "shrunken_means", "score_plan")),
+    (covey._methods.regain.bits, ("denoise", "fit_factors", "fit_centres", "shrunken_means", "score_plan")),
     (
-        covey.methods.regain.tables,
+        covey._methods.regain.tables,
         ("denoise_histogram", "category_bins", "fit_category_centres", "unmerge"),
     ),
-    (covey.core.fit.spectrum.Denoisers, ("combined",)),
+    (covey._core.fit.spectrum.Denoisers, ("combined",)),
 )
 
 
@@ -318,7 +318,7 @@ def cells_alone(seed):
             seen.append(labels)
             return labels
 
-        with patch.object(LatticeCovering, "assign", watching), patch("covey.engines.local.BATCH_ENTRIES", entries):
+        with patch.object(LatticeCovering, "assign", watching), patch("covey._engines.local.BATCH_ENTRIES", entries):
             private_centres(real_records(X, body), body, par, paper_gate(par, Streams.from_seed(seed)))
         return np.concatenate(seen)
 

@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-import covey.core.fit.events
-import covey.methods.persons.method
+import covey._core.fit.events
+import covey._methods.persons.method
 import covey.synthesizers.private
 from audits.planting import Fault, replaced
-from covey import reading
-from covey.core.tables.events import WEIGHT_STEPS, Histories
+from covey import _reading as reading
+from covey._core.tables.events import WEIGHT_STEPS, Histories
 from covey.privacy.gate import Moves
 from covey.release.model import write_model
 from covey.synthesizers import PrivateSynthesizer
@@ -30,11 +30,11 @@ from covey.table.schema import Schema
 MOST = 6
 # What makes a fit quick, by module and name.
 CHEAP = [
-    (covey.core.fit.events, "CENTRES", 12),
-    (covey.core.fit.events, "KINDS", 5),
-    (covey.core.fit.events, "STARTS", 1),
-    (covey.core.fit.events, "STEPS", 4),
-    (covey.methods.persons.method, "COMPARED", (60, 60)),
+    (covey._core.fit.events, "CENTRES", 12),
+    (covey._core.fit.events, "KINDS", 5),
+    (covey._core.fit.events, "STARTS", 1),
+    (covey._core.fit.events, "STEPS", 4),
+    (covey._methods.persons.method, "COMPARED", (60, 60)),
 ]
 
 
@@ -221,7 +221,7 @@ def whole_pairs():
 
 def weights_unpaid():
     """The noise is that of tables of weight 1, whatever the weights of important ones are."""
-    return replaced((covey.methods.persons.method, "table_moves", lambda _: lambda own: Moves.histograms(len(own))))
+    return replaced((covey._methods.persons.method, "table_moves", lambda _: lambda own: Moves.histograms(len(own))))
 
 
 def events_published():

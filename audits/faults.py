@@ -9,12 +9,12 @@ import numpy as np
 
 import audits.gates
 import audits.mechanisms
-import covey.core.noise.integers
-import covey.core.paper.subspace
-import covey.methods.laws
-import covey.methods.paper
-import covey.methods.regain.bits
-import covey.methods.regain.tables
+import covey._core.noise.integers
+import covey._core.paper.subspace
+import covey._methods.laws
+import covey._methods.paper
+import covey._methods.regain.bits
+import covey._methods.regain.tables
 import covey.privacy.gate
 import covey.synthesizers.private
 from audits import neighbours
@@ -22,11 +22,11 @@ from audits.filters import filter_faults
 from audits.leaks import leaks
 from audits.planting import Fault, replaced
 from audits.trees import tree_faults
-from covey.core.noise.matrix import MatrixNoise
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.paper.covering import LatticeCovering
-from covey.entropy import Streams
-from covey.methods.paper import PaperParameters
+from covey._core.noise.matrix import MatrixNoise
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.paper.covering import LatticeCovering
+from covey._entropy import Streams
+from covey._methods.paper import PaperParameters
 from covey.privacy.ledger import Ledger
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.codec import Codec, Grid
@@ -36,7 +36,7 @@ def noise_halved():
     def half(real):
         return lambda scale, size, generator: real(Fraction(scale) / 2, size, generator)
 
-    return replaced((covey.core.noise.integers, "discrete_laplace", half))
+    return replaced((covey._core.noise.integers, "discrete_laplace", half))
 
 
 def norm_taken_for_its_double():
@@ -52,7 +52,7 @@ def norm_taken_for_its_double():
 
 def variance_halved():
     return replaced(
-        (covey.core.noise.integers, "rounded_gaussian", lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g))
+        (covey._core.noise.integers, "rounded_gaussian", lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g))
     )
 
 
@@ -70,7 +70,7 @@ def empty_cells_skipped():
     def skipping(real):
         return lambda F, s, gate: np.where(F._sealed.sizes > 0, real(F, s, gate), 0)
 
-    return replaced((covey.methods.paper, "noisy_sizes", skipping))
+    return replaced((covey._methods.paper, "noisy_sizes", skipping))
 
 
 def envelope_inverted():
@@ -82,7 +82,7 @@ def envelope_inverted():
 
         return log_acceptance
 
-    return replaced((covey.core.paper.subspace.Envelope, "log_acceptance", upside_down))
+    return replaced((covey._core.paper.subspace.Envelope, "log_acceptance", upside_down))
 
 
 def size_leaked():
@@ -115,7 +115,7 @@ def noise_by_count():
 
         return noisy_sizes
 
-    return replaced((covey.methods.paper, "noisy_sizes", relative))
+    return replaced((covey._methods.paper, "noisy_sizes", relative))
 
 
 def tie_by_data():
@@ -229,7 +229,7 @@ def kept_by_a_kernel():
     def keeping(real):
         return lambda counts: seen.append(counts) or real(counts)
 
-    return replaced((covey.methods.regain.bits, "part", keeping))
+    return replaced((covey._methods.regain.bits, "part", keeping))
 
 
 def told_by_a_kernel():
@@ -238,11 +238,11 @@ def told_by_a_kernel():
     def telling(real):
         return lambda batch: print(len(batch)) or real(batch)
 
-    return replaced((covey.methods.laws, "moments", telling))
+    return replaced((covey._methods.laws, "moments", telling))
 
 
 def ball_halved():
-    return replaced((covey.methods.regain.bits, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
+    return replaced((covey._methods.regain.bits, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
 
 
 def faults():

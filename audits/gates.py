@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from covey.core.numbers.grid import Category
-from covey.entropy import Streams
-from covey.methods.model import fit, run
-from covey.methods.paper import private_centres
-from covey.methods.regain.bits import RegainBits
-from covey.methods.regain.tables import RegainTables
+from covey._core.numbers.grid import Category
+from covey._entropy import Streams
+from covey._methods.model import fit, run
+from covey._methods.paper import private_centres
+from covey._methods.regain.bits import RegainBits
+from covey._methods.regain.tables import RegainTables
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Gate
 

@@ -8,16 +8,16 @@ from unittest.mock import patch
 
 import numpy as np
 
-import covey.core.noise.integers
+import covey._core.noise.integers
 import covey.privacy.gate
-from covey.core.noise.matrix import simulated_matrix
+from covey._core.noise.matrix import simulated_matrix
 from covey.privacy.gate import Exact
 
 POOL = 1 << 16
 
 
 class StillRows:
-    """A small table in memory, reduced in one step: the contract of `covey.engines.rows` and nothing else."""
+    """A small table in memory, reduced in one step: the contract of `covey._engines.rows` and nothing else."""
 
     steps = 1
 
@@ -105,12 +105,12 @@ class Affine:
 @contextmanager
 def pooled_geometrics():
     """The geometric variables inside `cube_noise` and `knorm_noise`, drawn in bulk by the shipped sampler."""
-    draw, pools = covey.core.noise.integers.geometric, {}
+    draw, pools = covey._core.noise.integers.geometric, {}
 
     def pooled(scale, size, generator):
         return pools.setdefault(scale, Pool(lambda count: draw(scale, count, generator))).take(size)
 
-    with patch.object(covey.core.noise.integers, "geometric", pooled):
+    with patch.object(covey._core.noise.integers, "geometric", pooled):
         yield
 
 

@@ -18,8 +18,8 @@ import covey.release.bundle
 import covey.synthesizers.private
 from audits.odometer import Ride, cheap_fits
 from audits.planting import Fault, replaced
-from covey.core.tables.zeros import NO_BOXES, held_in
-from covey.methods.regain.measure_tables import codes_kernel
+from covey._core.tables.zeros import NO_BOXES, held_in
+from covey._methods.regain.measure_tables import codes_kernel
 from covey.release.bundle import write_bundle
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.codec import Codec

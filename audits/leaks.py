@@ -11,18 +11,18 @@ from fractions import Fraction
 
 import numpy as np
 
-import covey.core.noise.integers
-import covey.core.noise.matrix
-import covey.methods.regain.measure_tables as measure_tables
-import covey.methods.regain.tables as tables
+import covey._core.noise.integers
+import covey._core.noise.matrix
+import covey._methods.regain.measure_tables as measure_tables
+import covey._methods.regain.tables as tables
 import covey.synthesizers.private
 from audits import bodies, commands, events, knowledge, persons
 from audits.planting import Fault, replaced, told
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.counts import Coding, moments
-from covey.core.tables.distance import low_bit_distances
-from covey.entropy import Streams
-from covey.methods.persons.plan import PersonsPlan
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.tables.counts import Coding, moments
+from covey._core.tables.distance import low_bit_distances
+from covey._entropy import Streams
+from covey._methods.persons.plan import PersonsPlan
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Gate, Moves
 
@@ -194,7 +194,7 @@ def half_trace_of_signs():
 
 def short_signs():
     """Rows of signs are brought to length one or so, as for a correlation matrix, and not to the length drawn for them."""
-    return replaced((covey.core.noise.matrix, "common_degrees", lambda _: lambda p: p))
+    return replaced((covey._core.noise.matrix, "common_degrees", lambda _: lambda p: p))
 
 
 def uncentred():
@@ -240,7 +240,7 @@ def noise_cached():
     def cached(real):
         return lambda self, variance, size: kept.setdefault((variance, size), real(self, variance, size))
 
-    return replaced((covey.core.noise.integers.CoveyNoise, "gaussian", cached))
+    return replaced((covey._core.noise.integers.CoveyNoise, "gaussian", cached))
 
 
 def rows_from_noise():

@@ -11,17 +11,17 @@ from unittest.mock import patch
 import numpy as np
 from scipy.stats import norm
 
-import covey.methods.learning
+import covey._methods.learning
+import covey._reading
 import covey.privacy.gate
-import covey.reading
 import covey.synthesizers.private
 from audits import events, persons
 from audits.checks import Check
 from audits.odometer import Ride, cheap_fits, fitted
 from audits.planting import Fault, replaced
 from audits.rides import private
-from covey.core.tables.events import WEIGHT_STEPS
-from covey.core.tables.learned import Counting, kept_counts
+from covey._core.tables.events import WEIGHT_STEPS
+from covey._core.tables.learned import Counting, kept_counts
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate, Joint, Moves, Selection
 from covey.synthesizers import PrivateSynthesizer
@@ -78,7 +78,7 @@ def mostly_missing(seed, *first, share=0.95, n=800):
 
 def far_values(*first):
     """The same, of which so many hold 5000 that one row would decide whether it stands out, if counts were exact."""
-    columns, part = Provisional(NUMBERS).columns, make_budget(40.0).part(covey.methods.learning.SHARE)
+    columns, part = Provisional(NUMBERS).columns, make_budget(40.0).part(covey._methods.learning.SHARE)
     least = kept_counts(part.deviation(2 * len(columns), 0), "laplace", sum(column.bins for column in columns))[0]
     full = table(800, 0, *first)
     full["age"][1 : 1 + int(least)] = ["5000"] * int(least)
@@ -97,7 +97,7 @@ def telling_delta(epsilon):
     q = len(LABELS.learns) - 1
     for delta in (Fraction(100 + j, 10**6) for j in range(100)):
         budget = make_budget(epsilon, delta, labels=True)
-        sd = float(budget.part(covey.methods.learning.SHARE).variance(2 * q)) ** 0.5
+        sd = float(budget.part(covey._methods.learning.SHARE).variance(2 * q)) ** 0.5
         if 0.7 < sd * norm.isf(float(budget.selection) / (2 * q)) % 1 < 0.95:
             return delta
     raise AssertionError("no such δ")
@@ -273,12 +273,12 @@ def fresh_domains(seed):
         seen.append(np.array(counts))
         return real(counts, *more)
 
-    real = covey.methods.learning.kept_bins
+    real = covey._methods.learning.kept_bins
     for delta, schema in ((0, NUMBERS), (0.001, LABELS)):
         synth = PrivateSynthesizer(40.0, delta, schema=schema)
         seen.clear()
         with (
-            patch.object(covey.methods.learning, "kept_bins", spying),
+            patch.object(covey._methods.learning, "kept_bins", spying),
             cheap_fits(),
             warnings.catch_warnings(),
         ):
@@ -345,7 +345,7 @@ def whole_events():
     def heavy(_):
         return lambda rows: np.where(rows > 0, WEIGHT_STEPS, 0)
 
-    return replaced((covey.reading, "row_weights", heavy))
+    return replaced((covey._reading, "row_weights", heavy))
 
 
 def delta_not_added():
@@ -453,7 +453,7 @@ def counts_cached():
 
 def one_column():
     """Noise as if one column were learned."""
-    return replaced((covey.methods.learning, "column_moves", lambda _: lambda q: Moves(l1=2, l2_squared=Fraction(2))))
+    return replaced((covey._methods.learning, "column_moves", lambda _: lambda q: Moves(l1=2, l2_squared=Fraction(2))))
 
 
 def scaled_where_missing(what):
@@ -495,7 +495,7 @@ def empty_columns_left_out():
 
         return field_of
 
-    return replaced((Counting, "__call__", looking), (covey.methods.learning, "_learned_field", knowing))
+    return replaced((Counting, "__call__", looking), (covey._methods.learning, "_learned_field", knowing))
 
 
 def faults():

@@ -17,19 +17,19 @@ from audits.case import Case
 from audits.gates import a_budget, a_gate, asked, paper_gate
 from audits.instruments import Affine, StillRows, pooled_geometrics, quick_matrix_noise
 from audits.statistics import gaussian_delta, lattice_gaussian_delta
-from covey.core.noise.integers import CoveyNoise
-from covey.core.noise.matrix import degrees
-from covey.core.noise.normals import Chi
-from covey.core.numbers.grid import Category
-from covey.core.paper.blocks import BlockSums
-from covey.core.paper.bodies import Ball
-from covey.core.paper.subspace import sample_bingham
-from covey.core.tables.counts import Coding, integer_squares, joined
-from covey.core.tables.domain import Domain
-from covey.methods import paper
-from covey.methods.paper import paper_parameters
-from covey.methods.records import real_records
-from covey.methods.regain.bits import (
+from covey._core.noise.integers import CoveyNoise
+from covey._core.noise.matrix import degrees
+from covey._core.noise.normals import Chi
+from covey._core.numbers.grid import Category
+from covey._core.paper.blocks import BlockSums
+from covey._core.paper.bodies import Ball
+from covey._core.paper.subspace import sample_bingham
+from covey._core.tables.counts import Coding, integer_squares, joined
+from covey._core.tables.domain import Domain
+from covey._methods import paper
+from covey._methods.paper import paper_parameters
+from covey._methods.records import real_records
+from covey._methods.regain.bits import (
     measure_ball,
     measure_coding,
     measure_matrix,
@@ -39,8 +39,8 @@ from covey.methods.regain.bits import (
     measure_sizes,
     plan_bits,
 )
-from covey.methods.regain.measure_tables import Tables, measure_one_way, measure_pairs
-from covey.methods.regain.plan_tables import TablePlan, pair_law
+from covey._methods.regain.measure_tables import Tables, measure_one_way, measure_pairs
+from covey._methods.regain.plan_tables import TablePlan, pair_law
 from covey.privacy.certificate import certify
 from covey.privacy.gate import Exact, Moves
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from audits.case import Case
 from audits.gates import fit_bits, fit_categories, paper_gate
-from covey.core.paper.bodies import Ball, Cube
-from covey.core.tables.domain import Domain
-from covey.engines.local import ArrayRows
-from covey.methods.paper import paper_parameters, private_centres
-from covey.methods.records import boolean_records, real_records
+from covey._core.paper.bodies import Ball, Cube
+from covey._core.tables.domain import Domain
+from covey._engines.local import ArrayRows
+from covey._methods.paper import paper_parameters, private_centres
+from covey._methods.records import boolean_records, real_records
 from covey.privacy.budget import make_budget
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, Schema

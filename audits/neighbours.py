@@ -11,15 +11,15 @@ from fractions import Fraction
 
 import numpy as np
 
-import covey.methods.regain.bits as bits_measured
-import covey.methods.regain.measure_tables as tables_measured
+import covey._methods.regain.bits as bits_measured
+import covey._methods.regain.measure_tables as tables_measured
 import covey.privacy.gate
 from audits import events, persons
 from audits.odometer import Ride
 from audits.planting import Fault, replaced, told
-from covey.core.paper.bodies import Box
-from covey.engines.rows import Counted
-from covey.methods.regain.measure_tables import ONE_ROW
+from covey._core.paper.bodies import Box
+from covey._engines.rows import Counted
+from covey._methods.regain.measure_tables import ONE_ROW
 from covey.privacy.gate import Moves
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, Schema

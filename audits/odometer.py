@@ -19,11 +19,11 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
-import covey.core.fit.factors
-import covey.core.fit.reals
-import covey.methods.regain.bits
-import covey.methods.regain.reals
-import covey.methods.regain.tables
+import covey._core.fit.factors
+import covey._core.fit.reals
+import covey._methods.regain.bits
+import covey._methods.regain.reals
+import covey._methods.regain.tables
 import covey.synthesizers.private
 from audits import events
 from audits.evidence import unproven
@@ -335,7 +335,7 @@ def fitted(one, table, make_gate, seed):
 @contextmanager
 def cheap_fits():
     """Few centres and few steps: what is looked at here does not depend on how good the fit is."""
-    bits, tables = covey.methods.regain.bits, covey.methods.regain.tables
+    bits, tables = covey._methods.regain.bits, covey._methods.regain.tables
     plan = bits.plan_bits
     with ExitStack() as stack:
 
@@ -345,9 +345,9 @@ def cheap_fits():
         stack.enter_context(patch.object(bits, "plan_bits", small))
         stack.enter_context(patch.object(tables, "CENTRES", 30))
         stack.enter_context(patch.object(tables, "fit_steps", lambda *_: 10))
-        stack.enter_context(patch.object(covey.methods.regain.reals, "POINTS", 40))
-        stack.enter_context(patch.object(covey.core.fit.reals, "ROUNDS", 2))
-        stack.enter_context(patch.object(covey.core.fit.factors, "DRAWS", 1))
+        stack.enter_context(patch.object(covey._methods.regain.reals, "POINTS", 40))
+        stack.enter_context(patch.object(covey._core.fit.reals, "ROUNDS", 2))
+        stack.enter_context(patch.object(covey._core.fit.factors, "DRAWS", 1))
         for home, name, value in events.CHEAP:
             stack.enter_context(patch.object(home, name, value))
         yield

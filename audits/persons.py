@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 
-import covey.engines.persons as persons
+import covey._engines.persons as persons
 import covey.synthesizers.private
 from audits.odometer import Ride
 from audits.planting import Fault, replaced

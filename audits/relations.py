@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 
-import covey.core.relations.literals
-import covey.methods.relations.search
+import covey._core.relations.literals
+import covey._methods.relations.search
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
-from covey.core.relations.columns import Cells
-from covey.core.relations.formulas import Broken
-from covey.methods.relations.search import Search
+from covey._core.relations.columns import Cells
+from covey._core.relations.formulas import Broken
+from covey._methods.relations.search import Search
 from covey.privacy.budget import RELATIONS, Budget
 from covey.privacy.gate import Moves
 from covey.synthesizers import PrivateSynthesizer
@@ -170,7 +170,7 @@ def scores_twice_as_sensitive():
     def doubled(_):
         return lambda broken, public: public - 2 * broken
 
-    return replaced((covey.methods.relations.search, "_scores", doubled))
+    return replaced((covey._methods.relations.search, "_scores", doubled))
 
 
 def size_in_a_function():
@@ -183,7 +183,7 @@ def size_in_a_function():
 
         return unlike
 
-    return replaced((covey.core.relations.literals, "_unlike", noisy))
+    return replaced((covey._core.relations.literals, "_unlike", noisy))
 
 
 def one_way_like_one_column():

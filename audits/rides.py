@@ -11,7 +11,7 @@ import numpy as np
 
 from audits import bodies, commands, events, knowledge, neighbours, persons
 from audits.odometer import Ride
-from covey.core.paper.bodies import Ball, ProductOfSimplices
+from covey._core.paper.bodies import Ball, ProductOfSimplices
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, Schema
 

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-import covey.methods.model as model
-import covey.methods.regain.important
-import covey.methods.regain.measure_tables as measure
-import covey.methods.regain.plan_tables as plan
+import covey._methods.model as model
+import covey._methods.regain.important
+import covey._methods.regain.measure_tables as measure
+import covey._methods.regain.plan_tables as plan
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
-from covey.core.numbers.grid import Difference
-from covey.core.numbers.tree import Tree
+from covey._core.numbers.grid import Difference
+from covey._core.numbers.tree import Tree
+from covey._methods.regain.important import Important
 from covey.measure.query import Factor, Query
-from covey.methods.regain.important import Important
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Gate, Joint, Moves
 from covey.synthesizers import PrivateSynthesizer
@@ -237,7 +237,7 @@ def scores_as_shares():
 
 def one_triple():
     """However many triples are measured, they are noised like one."""
-    return replaced((covey.methods.regain.important, "moves_of", lambda real: lambda count: real(1)))
+    return replaced((covey._methods.regain.important, "moves_of", lambda real: lambda count: real(1)))
 
 
 def further_queries_as_one_table():

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from covey.core.draw.balanced import sample_bits
-from covey.core.groups.tree import mdav, spectral_tree
-from covey.core.paper.blocks import block_sums, microaggregate
-from covey.core.tables.distance import covariance_loss, marginal_error
+from covey._core.draw.balanced import sample_bits
+from covey._core.groups.tree import mdav, spectral_tree
+from covey._core.paper.blocks import block_sums, microaggregate
+from covey._core.tables.distance import covariance_loss, marginal_error
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 # Without msnbc: MDAV takes minutes for its 97,108 rows.

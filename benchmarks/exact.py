@@ -20,11 +20,11 @@ from math import isqrt
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
-from covey.core.noise import integers
-from covey.core.noise.integers import Number, Size, rounded_gaussian
-from covey.core.noise.matrix import HEIGHT, MatrixNoise, simulated_matrix
-from covey.entropy import Streams
+from covey._core.arrays import Array, Floats, Integers
+from covey._core.noise import integers
+from covey._core.noise.integers import Number, Size, rounded_gaussian
+from covey._core.noise.matrix import HEIGHT, MatrixNoise, simulated_matrix
+from covey._entropy import Streams
 
 DIMENSIONS = (17, 101, 301, 1001, 2001)
 

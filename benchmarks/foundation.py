@@ -14,15 +14,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from audits.gates import paper_gate
-from covey.core.paper.blocks import bootstrap, round_bits
-from covey.core.paper.bodies import Cube
-from covey.core.paper.covering import LatticeCovering, nearest_point_partition
-from covey.core.paper.subspace import Envelope
-from covey.core.tables.counts import EXACT_ROWS, moments
-from covey.engines.local import ArrayRows
-from covey.entropy import Streams
-from covey.methods.paper import paper_parameters, private_centres
-from covey.methods.records import boolean_records
+from covey._core.paper.blocks import bootstrap, round_bits
+from covey._core.paper.bodies import Cube
+from covey._core.paper.covering import LatticeCovering, nearest_point_partition
+from covey._core.paper.subspace import Envelope
+from covey._core.tables.counts import EXACT_ROWS, moments
+from covey._engines.local import ArrayRows
+from covey._entropy import Streams
+from covey._methods.paper import paper_parameters, private_centres
+from covey._methods.records import boolean_records
 
 
 def best(work, repeats=3):

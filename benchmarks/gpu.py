@@ -22,12 +22,12 @@ from scipy.special import expit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from covey.core.arrays import hollow
-from covey.core.fit.devices import PROCESSOR, find_device
-from covey.core.fit.factors import denoise
-from covey.core.fit.targets import NoisyMoments, fit_centres
-from covey.core.fit.wide import BASIS, SWEEPS, LowRankPairs, leading_eigenvectors
-from covey.core.tables.counts import Coding
+from covey._core.arrays import hollow
+from covey._core.fit.devices import PROCESSOR, find_device
+from covey._core.fit.factors import denoise
+from covey._core.fit.targets import NoisyMoments, fit_centres
+from covey._core.fit.wide import BASIS, SWEEPS, LowRankPairs, leading_eigenvectors
+from covey._core.tables.counts import Coding
 
 CENTRES, FACTORS, STEPS = 200, 12, 150
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey.methods.learning import expected_attributes
-from covey.methods.regain.predict import small_groups
+from covey._methods.learning import expected_attributes
+from covey._methods.regain.predict import small_groups
 from covey.privacy.budget import make_budget
 from covey.table.schema import Field, Schema
 

@@ -28,9 +28,9 @@ import numpy as np
 
 import covey
 from benchmarks.questions import DATA, REGRESSORS, adult, bits, functions, questions, regression
+from covey._entropy import Streams
 from covey.answers.answer import Answer
 from covey.answers.replicates import Mechanism, around
-from covey.entropy import Streams
 from covey.errors import CannotAnswerError
 
 CERTIFICATE = 0.05  # of the budget; it is not computed here, and the rest is what the release spends

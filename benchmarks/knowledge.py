@@ -28,8 +28,8 @@ from benchmarks.nist import survey
 from benchmarks.numeric.compare import codes_of, frame_of, schema_of
 from benchmarks.numeric.measures import judge
 from benchmarks.numeric.tables import DATA, TABLES, Column, Table
-from covey.methods.regain.predict import expected_focus
-from covey.methods.regain.tables import RegainTables
+from covey._methods.regain.predict import expected_focus
+from covey._methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
 from covey.release.bundle import write_bundle
 from covey.table.codec import Codec

@@ -19,11 +19,11 @@ from dataclasses import replace
 import numpy as np
 
 import covey
-from covey.core.tables.events import WEIGHT_STEPS, Histories
+from covey._core.tables.events import WEIGHT_STEPS, Histories
+from covey._evaluating import compared_tables
+from covey._methods.persons.law import Reference
 from covey.errors import CoveyWarning
-from covey.evaluating import compared_tables
 from covey.measure.query import mean_variation
-from covey.methods.persons.law import Reference
 from covey.table.description import Description
 from covey.table.fields import Field
 from covey.table.resources import Parent, Resource

@@ -11,7 +11,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from covey.methods.regain.predict import predicted_error
+from covey._methods.regain.predict import predicted_error
 from covey.privacy.budget import make_budget
 
 mpl.use("svg")

@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey.core.tables.distance import marginals, subset_sample
-from covey.engines.local import ArrayRows
-from covey.entropy import Streams
-from covey.methods.model import run
-from covey.methods.regain.bits import measure_means, shrunken_means
+from covey._core.tables.distance import marginals, subset_sample
+from covey._engines.local import ArrayRows
+from covey._entropy import Streams
+from covey._methods.model import run
+from covey._methods.regain.bits import measure_means, shrunken_means
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
 from covey.release.evaluation import total_variation

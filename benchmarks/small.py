@@ -72,8 +72,8 @@ def errors(P, Q, sizes):
 
 def margins(X, sizes, epsilon, delta, seed):
     """Independent columns from noisy one-way tables."""
-    from covey.core.fit.shrinkage import denoise_histogram
-    from covey.core.noise.integers import grouped, knorm_deviation, knorm_noise
+    from covey._core.fit.shrinkage import denoise_histogram
+    from covey._core.noise.integers import grouped, knorm_deviation, knorm_noise
     from covey.privacy.budget import make_budget
 
     generator, n = np.random.default_rng(seed), len(X)

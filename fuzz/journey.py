@@ -23,9 +23,9 @@ from unittest.mock import patch
 
 from click.testing import CliRunner, Result
 
+from covey._core.fit.devices import descend
 from covey.answers.load import load
 from covey.cli import main
-from covey.core.fit.devices import descend
 from covey.errors import CannotAnswerError, CoveyWarning
 from covey.privacy.ledger import Ledger
 from covey.release import bundle, page, pictures
@@ -124,15 +124,15 @@ def strict(seed: int, seen: list[str]) -> Iterator[None]:
         stack.enter_context(patch("covey.release.conditional.FEWEST", 200))
         if seed % 50:  # the others are fitted to the end
             for home in ("factors", "targets"):
-                stack.enter_context(patch(f"covey.core.fit.{home}.descend", _few))
-            stack.enter_context(patch("covey.methods.regain.tables.fit_steps", lambda *_: 20))
-            stack.enter_context(patch("covey.core.fit.factors.DRAWS", 1))
+                stack.enter_context(patch(f"covey._core.fit.{home}.descend", _few))
+            stack.enter_context(patch("covey._methods.regain.tables.fit_steps", lambda *_: 20))
+            stack.enter_context(patch("covey._core.fit.factors.DRAWS", 1))
             stack.enter_context(patch("covey.answers.bands.DRAWS", 20))
             stack.enter_context(patch("covey.answers.release.DRAWN", 1000))
-            stack.enter_context(patch("covey.core.draw.balanced.LOOKUPS", 10**5))
-            stack.enter_context(patch("covey.core.fit.events.STEPS", 10))
-            stack.enter_context(patch("covey.core.fit.events.STARTS", 2))
-            stack.enter_context(patch("covey.methods.persons.method.COMPARED", (300, 300)))
+            stack.enter_context(patch("covey._core.draw.balanced.LOOKUPS", 10**5))
+            stack.enter_context(patch("covey._core.fit.events.STEPS", 10))
+            stack.enter_context(patch("covey._core.fit.events.STARTS", 2))
+            stack.enter_context(patch("covey._methods.persons.method.COMPARED", (300, 300)))
         yield
 
 

@@ -47,8 +47,8 @@ def visits(tmp_path_factory):
 @pytest.fixture(scope="module")
 def quick_persons():
     """Fits of persons with events that are small, likewise."""
-    import covey.core.fit.events as fit
-    from covey.methods.persons import method
+    import covey._core.fit.events as fit
+    from covey._methods.persons import method
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"CENTRES": 20, "KINDS": 6, "STARTS": 1, "STEPS": 10}.items():

@@ -2,14 +2,14 @@
 
 
 def few_steps(put=setattr):
+    import covey._core.fit.factors
+    import covey._core.fit.targets
+    import covey._methods.regain.tables
     import covey.answers.bands
-    import covey.core.fit.factors
-    import covey.core.fit.targets
-    import covey.methods.regain.tables
-    from covey.core.fit.devices import descend
+    from covey._core.fit.devices import descend
 
-    for module in (covey.core.fit.factors, covey.core.fit.targets):
+    for module in (covey._core.fit.factors, covey._core.fit.targets):
         put(module, "descend", lambda device, goal, start, steps: descend(device, goal, start, min(steps, 5)))
-    put(covey.methods.regain.tables, "fit_steps", lambda *_: 20)
-    put(covey.core.fit.factors, "DRAWS", 1)
+    put(covey._methods.regain.tables, "fit_steps", lambda *_: 20)
+    put(covey._core.fit.factors, "DRAWS", 1)
     put(covey.answers.bands, "DRAWS", 20)

@@ -5,7 +5,7 @@ import numpy as np
 from randomgen import ChaCha
 
 import covey
-from covey.entropy import Streams
+from covey._entropy import Streams
 
 
 def test_the_cryptographic_stream_is_chacha20():

@@ -9,8 +9,8 @@ from fractions import Fraction
 import polars
 import pytest
 
+from covey._libraries import pl
 from covey.errors import ArgumentError, CoveyError, InputError, MissingExtraError, UnknownDatasetError, optional
-from covey.libraries import pl
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
 from covey.workflow import refuse_misfits

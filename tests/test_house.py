@@ -124,7 +124,7 @@ def test_many_parameters_are_noticed():
 
 
 def test_every_core_module_is_exercised_by_a_test_of_the_core():
-    core = SOURCE / "core"
+    core = SOURCE / "_core"
     modules = [path.relative_to(SOURCE) for path in core.rglob("*.py") if path.name != "__init__.py"]
     assert len(modules) > 30
     imported = "\n".join(path.read_text(encoding="utf-8") for path in (TESTS / "core").rglob("test_*.py"))
@@ -193,7 +193,7 @@ def test_the_house_has_no_more_lines_and_classes_than_said():
 
 
 def test_mutants_of_every_module_that_privacy_rests_on_meet_tests():
-    files = [path.relative_to(SOURCE) for room in ("privacy", "core/noise") for path in (SOURCE / room).rglob("*.py")]
+    files = [path.relative_to(SOURCE) for room in ("privacy", "_core/noise") for path in (SOURCE / room).rglob("*.py")]
     names = {".".join(("covey", *file.with_suffix("").parts)) for file in files if file.name != "__init__.py"}
     assert [name for name in sorted(names) if not any(f"{name}.".startswith(f"{known}.") for known in MUTANTS)] == []
     assert [test for tests in MUTANTS.values() for test in tests if not (TESTS.parent / test).exists()] == []
@@ -224,8 +224,8 @@ def test_every_name_and_file_that_the_documents_mention_exists():
     assert [name for name in sorted(names) if not exists(name)] == []
     assert exists("covey.privacy.gate.Gate.measure")
     assert not exists("covey.privacy.gate.Gate.peek")
-    assert not exists("covey.methods.bits.bit_centres")
-    rooms = "core|methods|privacy|engines|release|table"
+    assert not exists("covey._methods.bits.bit_centres")
+    rooms = "_core|_methods|privacy|_engines|release|table"
     for page in [root / "CONTRIBUTING.md", *root.glob("docs/**/*.md")]:
         written = page.read_text(encoding="utf-8")
         files = [f"src/covey/{name}" for name in re.findall(rf"`((?:{rooms})/[\w/]+\.\w+)`", written)]

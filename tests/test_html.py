@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import covey
-from covey.html import Html, breakable, card, meter, shorten, tag, text
+from covey._html import Html, breakable, card, meter, shorten, tag, text
 from covey.table.schema import Field, Schema
 
 pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]

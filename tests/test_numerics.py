@@ -12,17 +12,17 @@ import covey
 from audits.checks import measured_runs
 from audits.gates import a_budget, paper_gate
 from audits.instruments import spy_on_noise
-from covey.core.arrays import is_bits
-from covey.core.paper.bodies import Ball, Cube
-from covey.core.paper.subspace import DIRECTION_BITS
-from covey.core.tables.counts import MAX_ROWS, integer_squares, joined, moments, require_exact
-from covey.core.tables.domain import Domain
-from covey.engines import local
-from covey.entropy import Streams
+from covey._core.arrays import is_bits
+from covey._core.paper.bodies import Ball, Cube
+from covey._core.paper.subspace import DIRECTION_BITS
+from covey._core.tables.counts import MAX_ROWS, integer_squares, joined, moments, require_exact
+from covey._core.tables.domain import Domain
+from covey._engines import local
+from covey._entropy import Streams
+from covey._methods import paper
+from covey._methods.records import boolean_records, real_records
+from covey._methods.regain.plan_tables import pair_law
 from covey.errors import ParameterError
-from covey.methods import paper
-from covey.methods.records import boolean_records, real_records
-from covey.methods.regain.plan_tables import pair_law
 from covey.privacy import gate as gate_module
 
 SOURCE = Path(covey.__file__).parent
@@ -33,7 +33,7 @@ SOURCE = Path(covey.__file__).parent
 def test_only_these_functions_read_records_or_say_what_is_computed_of_them():
     """A function that comes to do so must be added here, after its sensitivity was proved and its audit written."""
     readers, describe = set(), set()
-    for path in [path for path in SOURCE.rglob("*.py") if path.parent.name != "engines"]:
+    for path in [path for path in SOURCE.rglob("*.py") if path.parent.name != "_engines"]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
             for node in ast.walk(function):
@@ -130,8 +130,8 @@ def test_squares_of_bits_take_the_short_way():
 
 
 def test_sums_stay_exact_up_to_the_bound_and_longer_tables_are_refused():
-    from covey.core.tables.counts import UNIT
-    from covey.methods.records import REAL_BITS
+    from covey._core.tables.counts import UNIT
+    from covey._methods.records import REAL_BITS
 
     assert 2 * UNIT**2 * MAX_ROWS <= 2**53  # coded moments, and twice that in their change of variables
     assert 2**REAL_BITS * MAX_ROWS <= 2**53  # block sums of fixed-point records

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from covey import paper
-from covey.core.paper.bodies import Ball
+from covey._core.paper.bodies import Ball
+from covey._methods.paper import anonymous_centres
+from covey._methods.records import boolean_records
 from covey.errors import ParameterError
-from covey.methods.paper import anonymous_centres
-from covey.methods.records import boolean_records
 from tests.core.tables.test_covariance_loss import conditional_expectation, in_unit_ball, moment
 
 BITS = (

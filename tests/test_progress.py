@@ -2,8 +2,8 @@ import io
 
 import pytest
 
-from covey import progress
-from covey.progress import Progress
+from covey import _progress as progress
+from covey._progress import Progress
 
 
 class Terminal(io.StringIO):

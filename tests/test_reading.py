@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import covey
+from covey._reading import Reader
 from covey.errors import InputError, ParameterError
-from covey.reading import Reader
 from covey.table import columns as reading
 from covey.table.description import Description
 from tests.clinic import PACKAGE, clinic, described

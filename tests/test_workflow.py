@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import covey
+from covey._preparing import check, draft
 from covey.errors import InputError
-from covey.preparing import check, draft
 from covey.privacy.ledger import Ledger
 from covey.release.verify import bundle_digest, described_by, tables_of, verify_rows
 from covey.table.description import Description
@@ -342,8 +342,8 @@ def test_what_does_not_go_with_a_package_is_refused_in_words(name, package, tmp_
 
 
 def test_numbers_of_a_draw_are_compared_in_twentieths_of_the_true_rows():
-    from covey.core.tables.events import Histories
-    from covey.evaluating import compared_tables
+    from covey._core.tables.events import Histories
+    from covey._evaluating import compared_tables
 
     g = np.random.default_rng(0)
     one = Histories(g.integers(0, 1000, (400, 1)), g.integers(0, 3, (800, 1)), np.repeat(np.arange(400), 2), 4)

@@ -1,6 +1,6 @@
 """Mutants of what privacy rests on: `python -m trust.mutants [--sample N]`. Needs mutmut, which makes the mutants.
 
-mutmut writes every mutant of src/covey/privacy and src/covey/core/noise (pyproject.toml) into mutants/. Each then
+mutmut writes every mutant of src/covey/privacy and src/covey/_core/noise (pyproject.toml) into mutants/. Each then
 meets the tests of its own module, in a child forked from a pytest that has collected them: mutmut's own runner would go through
 all tests twice before the first mutant. A mutant is killed if a test fails, or if the tests run out of time; those that ran
 out of time, which is processor time, are counted apart.
@@ -23,21 +23,21 @@ from unittest.mock import patch
 import pytest
 
 TESTS = {
-    "covey.core.noise.integers": [
+    "covey._core.noise.integers": [
         "tests/core/noise/test_gaussian.py",
         "tests/core/noise/test_gumbel.py",
         "tests/core/noise/test_integers.py",
         "tests/core/noise/test_knorm.py",
         "tests/core/test_refusals.py",
     ],
-    "covey.core.noise.matrix": [
+    "covey._core.noise.matrix": [
         "tests/core/noise/test_matrix.py",
         "tests/core/noise/test_signs.py",
         "tests/core/test_refusals.py",
     ],
-    "covey.core.noise.normals": ["tests/core/noise/test_chi.py", "tests/core/noise/test_normals.py"],
-    "covey.core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py", "tests/core/noise/test_pairlaw.py"],
-    "covey.core.noise.sensitivity": ["tests/core/noise/test_sensitivity.py", "tests/core/noise/test_persons.py"],
+    "covey._core.noise.normals": ["tests/core/noise/test_chi.py", "tests/core/noise/test_normals.py"],
+    "covey._core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py", "tests/core/noise/test_pairlaw.py"],
+    "covey._core.noise.sensitivity": ["tests/core/noise/test_sensitivity.py", "tests/core/noise/test_persons.py"],
     "covey.privacy.bounds": ["tests/privacy/test_bounds.py"],
     "covey.privacy.budget": ["tests/privacy/test_budget.py", "tests/privacy/test_selection.py"],
     "covey.privacy.certificate": ["tests/privacy/test_certificate.py"],
@@ -146,7 +146,7 @@ def main(arguments=None):
         if options.sample is not None:
             mine = stream.sample(mine, min(options.sample, total))
         plugin, begin = Mutants(mine), time.monotonic()
-        left_out = LEFT_OUT if module == "covey.core.noise.integers" else f"{LEFT_OUT} or {OPENDP}"
+        left_out = LEFT_OUT if module == "covey._core.noise.integers" else f"{LEFT_OUT} or {OPENDP}"
         words = ["-s", "-pno:cacheprovider", "-k", f"not ({left_out})", *TESTS[module]]
         # Every mutated function reaches a dictionary of mutants, which the look at kernels refuses: only its own tests look.
         unseen = nullcontext() if module == "covey.privacy.exact" else patch("covey.privacy.exact._check")

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 import covey
-from covey.core.paper.blocks import one_hot
-from covey.core.tables.distance import subset_sample
+from covey._core.paper.blocks import one_hot
+from covey._core.tables.distance import subset_sample
 from covey.release.evaluation import learn, total_variation
 from covey.release.summary import every_so_many
 

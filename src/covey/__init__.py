@@ -11,10 +11,10 @@ from covey.version import __version__ as __version__
 if TYPE_CHECKING:
     from covey import errors as errors
     from covey import paper as paper
+    from covey._core.paper import bodies as bodies
+    from covey._core.tables.distance import covariance_loss as covariance_loss
+    from covey._core.tables.distance import marginal_error as marginal_error
     from covey.answers.load import load as load
-    from covey.core.paper import bodies as bodies
-    from covey.core.tables.distance import covariance_loss as covariance_loss
-    from covey.core.tables.distance import marginal_error as marginal_error
     from covey.privacy.ledger import Ledger as Ledger
     from covey.release.bundle import write_bundle as write_bundle
     from covey.release.verify import verify_bundle as verify_bundle
@@ -45,11 +45,11 @@ _HOMES = {
     "PrivateSynthesizer": "covey.synthesizers",
     "Schema": "covey.table.schema",
     "SparkParquet": "covey.table.spark",
-    "bodies": "covey.core.paper.bodies",
-    "covariance_loss": "covey.core.tables.distance",
+    "bodies": "covey._core.paper.bodies",
+    "covariance_loss": "covey._core.tables.distance",
     "errors": "covey.errors",
     "load": "covey.answers.load",
-    "marginal_error": "covey.core.tables.distance",
+    "marginal_error": "covey._core.tables.distance",
     "paper": "covey.paper",
     "verify_bundle": "covey.release.verify",
     "write_bundle": "covey.release.bundle",

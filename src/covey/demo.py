@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Bits
+from covey._core.arrays import Bits
 from covey.errors import ArgumentError, whole_number
 
 FEWEST = 100  # patients: with fewer nothing could be seen

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Bits, Floats, Integers, is_bits
-from covey.core.groups.tree import mdav, median_tree, spectral_tree
-from covey.core.paper import blocks
-from covey.core.paper.blocks import WeightedPoints, bootstrap, project_weights, round_bits
-from covey.core.paper.bodies import Body, Cube
-from covey.core.paper.covering import LatticeCovering, equipartition, nearest_point_partition
-from covey.core.paper.subspace import principal_directions, private_directions, sample_bingham
-from covey.core.tables.distance import marginal_error
-from covey.entropy import Streams
+from covey._core.arrays import Array, Bits, Floats, Integers, is_bits
+from covey._core.groups.tree import mdav, median_tree, spectral_tree
+from covey._core.paper import blocks
+from covey._core.paper.blocks import WeightedPoints, bootstrap, project_weights, round_bits
+from covey._core.paper.bodies import Body, Cube
+from covey._core.paper.covering import LatticeCovering, equipartition, nearest_point_partition
+from covey._core.paper.subspace import principal_directions, private_directions, sample_bingham
+from covey._core.tables.distance import marginal_error
+from covey._entropy import Streams
+from covey._methods.paper import PaperParameters, anonymous_parameters, paper_parameters, private_centres
+from covey._methods.records import boolean_records, real_records
 from covey.errors import ParameterError, whole_number
-from covey.methods.paper import PaperParameters, anonymous_parameters, paper_parameters, private_centres
-from covey.methods.records import boolean_records, real_records
 from covey.privacy import bounds
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate

@@ -26,6 +26,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from covey._evaluating import evaluate
+from covey._methods.learning import too_wide
+from covey._preparing import PLAIN, Drafted, Fit, check, draft, fit_of, imported, plan, propose, with_proposal
+from covey._reading import Prepared, TableRead
 from covey.answers.load import stored
 from covey.errors import (
     ArgumentError,
@@ -36,13 +40,9 @@ from covey.errors import (
     LostReleaseError,
     ParameterError,
 )
-from covey.evaluating import evaluate
-from covey.methods.learning import too_wide
-from covey.preparing import PLAIN, Drafted, Fit, check, draft, fit_of, imported, plan, propose, with_proposal
 from covey.privacy.budget import exact, make_budget
 from covey.privacy.ledger import Composition, Event, Ledger, default_ledger_path
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
-from covey.reading import Prepared, TableRead
 from covey.release.bundle import ReportInputs, add_words, claim_target, publish
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnonymousRelease, AnyRelease, PrivateRelease
 from covey.release.places import (

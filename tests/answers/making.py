@@ -5,16 +5,16 @@ from functools import cache
 
 import numpy as np
 
+from covey._core.noise.pairlaw import PairLaw
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.tables.counts import Coding
+from covey._core.tables.domain import Domain, merge_pairs
+from covey._methods.laws import BitLaw, CodeLaw
+from covey._methods.model import Fitted
 from covey.answers.estimates import Rows as RowsOfUnits
 from covey.answers.release import Release
-from covey.core.noise.pairlaw import PairLaw
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.counts import Coding
-from covey.core.tables.domain import Domain, merge_pairs
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Every, Factor, Query
-from covey.methods.laws import BitLaw, CodeLaw
-from covey.methods.model import Fitted
 from covey.privacy.budget import PrivacyStatement, make_budget
 from covey.table.codec import Codec
 from covey.table.description import Description

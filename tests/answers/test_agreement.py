@@ -5,10 +5,10 @@ import polars as pl
 import pytest
 
 import covey
+from covey._core.draw.balanced import Ties
 from covey.answers import release as answering
 from covey.answers.answer import answers
 from covey.answers.estimates import Estimate, Feature
-from covey.core.draw.balanced import Ties
 from covey.table.schema import Field, Schema
 from tests.entries import schema_of
 

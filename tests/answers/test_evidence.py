@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import covey
+from covey._core.arrays import symmetric
+from covey._core.noise.pairlaw import PairLaw
+from covey._core.tables.domain import Domain
 from covey.answers.evidence import Evidence
-from covey.core.arrays import symmetric
-from covey.core.noise.pairlaw import PairLaw
-from covey.core.tables.domain import Domain
 from covey.errors import CannotAnswerError
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Every, Factor, Query

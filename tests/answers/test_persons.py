@@ -6,18 +6,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from covey._core.tables.events import WEIGHT_STEPS, Histories
+from covey._methods.model import Fitted
+from covey._methods.persons.method import count_factor
 from covey.answers.asking import ask
 from covey.answers.estimates import Rows
 from covey.answers.evidence import Noise
 from covey.answers.persons import Entries
 from covey.answers.release import Release
 from covey.answers.tables import write_tables
-from covey.core.tables.events import WEIGHT_STEPS, Histories
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Factor, Query
-from covey.methods.model import Fitted
-from covey.methods.persons.method import count_factor
 from covey.privacy.budget import PrivacyStatement, make_budget
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.description import Description

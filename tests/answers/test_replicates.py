@@ -12,13 +12,13 @@ from scipy.special import stdtrit
 
 import covey
 from audits.odometer import cheap_fits
-from covey import progress
+from covey import _progress as progress
+from covey._entropy import Streams
+from covey._progress import Progress, silent
 from covey.answers import replicates
 from covey.answers.estimates import Rows
 from covey.answers.replicates import Mechanism
-from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError
-from covey.progress import Progress, silent
 from covey.table.schema import Field, Schema
 from tests.answers.test_persons import PACKAGE, persons
 from tests.answers.test_release import FLAGS, flags, least_squares, logistic

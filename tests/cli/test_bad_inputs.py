@@ -19,8 +19,8 @@ import pyarrow as pa
 import pytest
 
 import covey
-from covey import reading
-from covey.core import arrays as arrays_module
+from covey import _reading as reading
+from covey._core import arrays as arrays_module
 from covey.release import bundle as bundles
 from covey.table import csvfile
 from covey.table.codec import Codec

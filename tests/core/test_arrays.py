@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from covey.core import arrays
-from covey.core.arrays import (
+from covey._core import arrays
+from covey._core.arrays import (
     above_diagonal,
     blas_threads,
     hollow,

@@ -6,14 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from covey.core.fit.devices import find_device
-from covey.core.groups.tree import median_tree
-from covey.core.noise.integers import CLAMP, add_noise, cube_noise, discrete_laplace, knorm_noise, rounded_gaussian
-from covey.core.noise.matrix import MatrixNoise
-from covey.core.numbers.grid import FINEST, Difference, NumberGrid
-from covey.core.numbers.lattice import Lattice
-from covey.core.paper import blocks
-from covey.core.paper.bodies import (
+from covey._core.fit.devices import find_device
+from covey._core.groups.tree import median_tree
+from covey._core.noise.integers import CLAMP, add_noise, cube_noise, discrete_laplace, knorm_noise, rounded_gaussian
+from covey._core.noise.matrix import MatrixNoise
+from covey._core.numbers.grid import FINEST, Difference, NumberGrid
+from covey._core.numbers.lattice import Lattice
+from covey._core.paper import blocks
+from covey._core.paper.bodies import (
     Ball,
     Box,
     Cube,
@@ -24,8 +24,8 @@ from covey.core.paper.bodies import (
     Simplex,
     bounding_box,
 )
-from covey.core.paper.covering import LatticeCovering
-from covey.core.tables.distance import marginal_error
+from covey._core.paper.covering import LatticeCovering
+from covey._core.tables.distance import marginal_error
 from covey.errors import ParameterError
 from tests.core.numbers.test_lattice import band
 

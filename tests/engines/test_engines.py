@@ -12,13 +12,13 @@ import pytest
 
 import covey
 from audits.gates import opened
-from covey import reading
-from covey.core.tables.counts import column_counts, moments, size_counts
-from covey.core.tables.domain import CodeCounts, RangeCounts
-from covey.engines import local, spark
-from covey.engines.rows import Mapped
+from covey import _reading as reading
+from covey._core.tables.counts import column_counts, moments, size_counts
+from covey._core.tables.domain import CodeCounts, RangeCounts
+from covey._engines import local, spark
+from covey._engines.rows import Mapped
+from covey._methods.records import trimmed
 from covey.errors import InputError, InternalError
-from covey.methods.records import trimmed
 from covey.table import columns, csvfile, databases
 from covey.table.codec import Codec
 from covey.table.fields import Follows

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from audits.gates import opened
-from covey.core.tables.events import Histories
-from covey.engines import local as engine
+from covey._core.tables.events import Histories
+from covey._engines import local as engine
 from covey.measure.query import Factor, Query
 
 FACTORS = dict(enumerate(map(Factor.plain, (3, 4, 2, 5))))  # of a person, two of an event, and the number of events

@@ -8,8 +8,8 @@ import pytest
 
 import covey
 from audits.gates import opened
-from covey import reading
-from covey.core.tables.counts import (
+from covey import _reading as reading
+from covey._core.tables.counts import (
     Coding,
     coded_moments,
     column_counts,
@@ -19,13 +19,13 @@ from covey.core.tables.counts import (
     score_counts,
     size_counts,
 )
-from covey.core.tables.distance import subset_counts
-from covey.core.tables.domain import CodeCounts, PairTables, RangeCounts
-from covey.core.tables.events import WEIGHT_STEPS
-from covey.engines import persons
-from covey.engines.persons import PersonCounts, classes, new_keyring, remainders, row_weights
+from covey._core.tables.distance import subset_counts
+from covey._core.tables.domain import CodeCounts, PairTables, RangeCounts
+from covey._core.tables.events import WEIGHT_STEPS
+from covey._engines import persons
+from covey._engines.persons import PersonCounts, classes, new_keyring, remainders, row_weights
+from covey._reading import Reader
 from covey.errors import InputError, InternalError, ParameterError
-from covey.reading import Reader
 from covey.table import csvfile
 from covey.table.codec import Codec
 from covey.table.columns import named

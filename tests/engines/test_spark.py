@@ -18,7 +18,7 @@ import pytest
 import covey
 import covey.privacy.exact
 from audits.gates import opened
-from covey.core.tables.domain import CodeCounts, PairTables
+from covey._core.tables.domain import CodeCounts, PairTables
 from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.table import spark as sparkfiles
 from covey.table.codec import Codec
@@ -307,7 +307,7 @@ def test_anonymous_groups_need_the_records_here(spark):
 def test_executors_draw_the_rows_that_the_driver_would(spark, table, schema, parts):
     """Part by part, in order, with the types of the schema; and the same rows whenever the frame is computed."""
     fitted = [synth(schema).fit(table()) for _ in range(2)]
-    rows = parts * covey.drawing.PART_ROWS + 321
+    rows = parts * covey._drawing.PART_ROWS + 321
     here = pl.DataFrame(fitted[0].sample(rows))
     there = fitted[1].sample_spark(spark, rows)
     assert there.columns == list(schema.names)

@@ -10,9 +10,9 @@ import pytest
 
 import covey
 from audits.odometer import cheap_fits
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.tables.counts import Counts
 from covey.answers.tables import write_tables
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.counts import Counts
 from covey.errors import CannotAnswerError
 from covey.measure.query import Factor, Query, mean_variation, mixed_table, to_bins
 from covey.release.bundle import write_bundle

@@ -11,10 +11,10 @@ import pytest
 import covey
 from audits.bodies import Tube
 from benchmarks.bodies import errors, noisy_gaussian
-from covey.core.paper.bodies import Ball, Box, HalfSpace, Intersection, Polytope, ProductOfSimplices, Simplex
-from covey.core.tables.reals import distances_between
+from covey._core.paper.bodies import Ball, Box, HalfSpace, Intersection, Polytope, ProductOfSimplices, Simplex
+from covey._core.tables.reals import distances_between
+from covey._methods.regain.reals import margin_rounds, pair_noise, plan_reals
 from covey.errors import CoveyWarning, InputError, ParameterError
-from covey.methods.regain.reals import margin_rounds, pair_noise, plan_reals
 from covey.privacy.budget import budget_for
 from examples.numeric_records import households
 

@@ -11,16 +11,16 @@ from scipy.stats import norm
 
 import covey
 from audits.gates import a_budget
+from covey._core.fit.centres import deviations, varying_triples
+from covey._core.tables.domain import Domain
+from covey._methods.regain.important import Important, averaged, moves_of, restored, triple_shares
+from covey._methods.regain.predict import focus_words
+from covey._methods.regain.tables import RegainTables
 from covey.answers.replicates import Mechanism
 from covey.answers.tables import write_tables
-from covey.core.fit.centres import deviations, varying_triples
-from covey.core.tables.domain import Domain
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.measurement import Measurement
 from covey.measure.query import Factor, Query
-from covey.methods.regain.important import Important, averaged, moves_of, restored, triple_shares
-from covey.methods.regain.predict import focus_words
-from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import CHOICE, make_budget
 from covey.release.bundle import write_bundle
 from covey.table.codec import Codec

@@ -10,14 +10,12 @@ import polars as pl
 import pytest
 
 import covey
-import covey.engines.persons as persons_engine
+import covey._engines.persons as persons_engine
 from audits.gates import opened
-from covey import reading
-from covey.answers.load import statement
-from covey.core.tables.events import WEIGHT_STEPS
-from covey.core.tables.learned import Counting, Noise, kept_counts
-from covey.errors import CoveyWarning, InputError, ParameterError
-from covey.methods.learning import (
+from covey import _reading as reading
+from covey._core.tables.events import WEIGHT_STEPS
+from covey._core.tables.learned import Counting, Noise, kept_counts
+from covey._methods.learning import (
     SHARE,
     Learned,
     _learned_field,
@@ -27,9 +25,11 @@ from covey.methods.learning import (
     learning_cost,
     too_wide,
 )
-from covey.methods.relations.search import SHARE_OF_RELATIONS
+from covey._methods.relations.search import SHARE_OF_RELATIONS
+from covey._reading import Reader
+from covey.answers.load import statement
+from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.privacy.budget import make_budget
-from covey.reading import Reader
 from covey.release.bundle import write_bundle
 from covey.release.statements import private_facts
 from covey.release.verify import _verify_budget, verify_bundle

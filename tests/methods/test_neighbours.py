@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 import covey
-from covey.core.noise.sensitivity import added_in_ball, added_pair_tables, added_parities
-from covey.core.numbers.grid import Category
-from covey.core.tables.counts import moments
-from covey.core.tables.domain import Domain, PairTables, centred_counts
-from covey.engines.local import ArrayRows
-from covey.engines.rows import Counted
-from covey.entropy import Streams
+from covey._core.noise.sensitivity import added_in_ball, added_pair_tables, added_parities
+from covey._core.numbers.grid import Category
+from covey._core.tables.counts import moments
+from covey._core.tables.domain import Domain, PairTables, centred_counts
+from covey._engines.local import ArrayRows
+from covey._engines.rows import Counted
+from covey._entropy import Streams
+from covey._methods.model import SIZE, Ask, count_units, run
+from covey._methods.regain.bits import column_sums, mean_moves, sign_pairs, sign_sums
+from covey._methods.regain.measure_tables import OneWayCounts, measure_one_way, pair_moves
+from covey._methods.regain.plan_tables import TablePlan
 from covey.errors import InternalError, ParameterError
-from covey.methods.model import SIZE, Ask, count_units, run
-from covey.methods.regain.bits import column_sums, mean_moves, sign_pairs, sign_sums
-from covey.methods.regain.measure_tables import OneWayCounts, measure_one_way, pair_moves
-from covey.methods.regain.plan_tables import TablePlan
 from covey.privacy.budget import make_budget
 from covey.privacy.exact import Exact
 from covey.privacy.gate import WHOLE, Gate, Moves

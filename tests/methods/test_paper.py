@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from audits.gates import paper_gate
-from covey.core.paper.blocks import block_sums
-from covey.core.paper.bodies import Ball, Box, Cube, HalfSpace, Intersection, ProductOfSimplices
-from covey.core.paper.covering import LatticeCovering
-from covey.entropy import Streams
-from covey.errors import ParameterError
-from covey.methods import paper
-from covey.methods.paper import (
+from covey._core.paper.blocks import block_sums
+from covey._core.paper.bodies import Ball, Box, Cube, HalfSpace, Intersection, ProductOfSimplices
+from covey._core.paper.covering import LatticeCovering
+from covey._entropy import Streams
+from covey._methods import paper
+from covey._methods.paper import (
     anonymous_centres,
     anonymous_parameters,
     paper_parameters,
     private_centres,
 )
-from covey.methods.records import boolean_records, real_records
+from covey._methods.records import boolean_records, real_records
+from covey.errors import ParameterError
 from covey.privacy import gate as gate_module
 from covey.privacy.gate import Exact
 

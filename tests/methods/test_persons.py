@@ -7,19 +7,19 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-import covey.core.fit.events as fit
-from covey.core.numbers.grid import Category, NumberGrid
-from covey.core.tables.events import WEIGHT_STEPS, Histories
-from covey.engines.local import EventRows
-from covey.entropy import Streams
+import covey._core.fit.events as fit
+from covey._core.numbers.grid import Category, NumberGrid
+from covey._core.tables.events import WEIGHT_STEPS, Histories
+from covey._engines.local import EventRows
+from covey._entropy import Streams
+from covey._methods.model import fit as run_fit
+from covey._methods.persons.goal import independent, lag_shares, shrunk
+from covey._methods.persons.law import Reference
+from covey._methods.persons.method import RegainPersons, count_factor
+from covey._methods.persons.plan import PersonsPlan, few_persons, table_moves, weights_of
+from covey._methods.regain.important import Important
+from covey._methods.regain.tables import Prior
 from covey.measure.query import Factor, Query
-from covey.methods.model import fit as run_fit
-from covey.methods.persons.goal import independent, lag_shares, shrunk
-from covey.methods.persons.law import Reference
-from covey.methods.persons.method import RegainPersons, count_factor
-from covey.methods.persons.plan import PersonsPlan, few_persons, table_moves, weights_of
-from covey.methods.regain.important import Important
-from covey.methods.regain.tables import Prior
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
 

@@ -11,15 +11,15 @@ import pytest
 from click.testing import CliRunner
 
 import covey
-import covey.methods.regain.predict as prediction
+import covey._methods.regain.predict as prediction
 from benchmarks import groups, memory
+from covey._core import arrays
+from covey._core.numbers.grid import Category, NumberGrid
+from covey._methods.learning import expected_attributes
+from covey._methods.regain.plan_tables import MOST_MERGED, TablePlan
+from covey._methods.regain.predict import NO_ROOM, SmallGroups, flag_words, release_memory, small_groups, solve_epsilon
 from covey.cli import main
-from covey.core import arrays
-from covey.core.numbers.grid import Category, NumberGrid
 from covey.errors import LostReleaseError, ParameterError
-from covey.methods.learning import expected_attributes
-from covey.methods.regain.plan_tables import MOST_MERGED, TablePlan
-from covey.methods.regain.predict import NO_ROOM, SmallGroups, flag_words, release_memory, small_groups, solve_epsilon
 from covey.privacy.budget import budget_for, make_budget
 from covey.privacy.ledger import Ledger
 from covey.release.bundle import write_bundle

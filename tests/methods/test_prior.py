@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 
 import covey
-from covey.core.fit.shrinkage import denoise_histogram
+from covey._core.fit.shrinkage import denoise_histogram
+from covey._methods.regain import tables
 from covey.errors import InputError, ParameterError
-from covey.methods.regain import tables
 from covey.release.bundle import write_bundle
 from covey.release.verify import bundle_digest
 from covey.table.schema import Schema

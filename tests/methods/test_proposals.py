@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 import covey
+from covey._methods.relations.exact import LOOKED_AT, exact_proposals
+from covey._preparing import draft, propose, with_proposal
 from covey.errors import ParameterError
-from covey.methods.relations.exact import LOOKED_AT, exact_proposals
-from covey.preparing import draft, propose, with_proposal
 from covey.table.schema import Field, LessEqual, Schema
 from covey.table.sources import read_table
 

@@ -10,24 +10,24 @@ import scipy.sparse as sp
 
 import covey
 from audits.gates import a_budget, a_gate, asked, fit_bits
-from covey.core import arrays
-from covey.core.fit import devices, wide
-from covey.core.tables.counts import UNIT, Coding, moments, wide_enough
-from covey.core.tables.distance import misplaced_bits
-from covey.core.tables.domain import Domain
-from covey.demo import example_patients
-from covey.engines.local import ArrayRows
-from covey.entropy import Streams
-from covey.errors import CoveyWarning, InputError, ParameterError
-from covey.methods.regain.bits import (
+from covey._core import arrays
+from covey._core.fit import devices, wide
+from covey._core.tables.counts import UNIT, Coding, moments, wide_enough
+from covey._core.tables.distance import misplaced_bits
+from covey._core.tables.domain import Domain
+from covey._engines.local import ArrayRows
+from covey._entropy import Streams
+from covey._methods.regain.bits import (
     declared_coding,
     leading_directions,
     measure_ball,
     measure_matrix,
     plan_bits,
 )
-from covey.methods.regain.plan_tables import histogram_share
-from covey.methods.regain.predict import flag_matrices, predict
+from covey._methods.regain.plan_tables import histogram_share
+from covey._methods.regain.predict import flag_matrices, predict
+from covey.demo import example_patients
+from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.privacy.budget import make_budget
 
 _, PATIENTS = example_patients(6000)

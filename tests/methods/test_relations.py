@@ -8,14 +8,14 @@ import polars as pl
 import pytest
 
 import covey
-from covey import reading
-from covey.core.relations.columns import Column
-from covey.core.relations.formulas import proposals
-from covey.engines.local import ArrayRows
-from covey.entropy import Streams
+from covey import _reading as reading
+from covey._core.relations.columns import Column
+from covey._core.relations.formulas import proposals
+from covey._engines.local import ArrayRows
+from covey._entropy import Streams
+from covey._methods.relations.search import RELATIONS, SHARE_OF_RELATIONS, Search
+from covey._methods.relations.used import columns_of
 from covey.errors import CoveyWarning
-from covey.methods.relations.search import RELATIONS, SHARE_OF_RELATIONS, Search
-from covey.methods.relations.used import columns_of
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import WHOLE, Gate
 from covey.table.codec import Codec

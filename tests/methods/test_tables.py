@@ -9,17 +9,17 @@ import pytest
 
 import covey
 from audits.gates import fitted
-from covey.core.numbers.grid import Category, NumberGrid
-from covey.core.tables import domain
-from covey.core.tables.domain import CodeCounts
-from covey.engines.local import ArrayRows
-from covey.entropy import Streams
-from covey.methods.regain import measure_tables
-from covey.methods.regain.important import Important
-from covey.methods.regain.measure_tables import matrix_is_better, rank_moves
-from covey.methods.regain.plan_tables import TOGETHER, TablePlan, pair_law
-from covey.methods.regain.predict import least_noise
-from covey.methods.regain.tables import RegainTables
+from covey._core.numbers.grid import Category, NumberGrid
+from covey._core.tables import domain
+from covey._core.tables.domain import CodeCounts
+from covey._engines.local import ArrayRows
+from covey._entropy import Streams
+from covey._methods.regain import measure_tables
+from covey._methods.regain.important import Important
+from covey._methods.regain.measure_tables import matrix_is_better, rank_moves
+from covey._methods.regain.plan_tables import TOGETHER, TablePlan, pair_law
+from covey._methods.regain.predict import least_noise
+from covey._methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
 from covey.release.statements import certificate_facts
 from covey.table.schema import Field, Schema

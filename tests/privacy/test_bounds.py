@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from covey.core.paper.covering import LatticeCovering
+from covey._core.paper.covering import LatticeCovering
 from covey.errors import ParameterError
 from covey.privacy import bounds
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from dp_accounting.rdp import RdpAccountant
 
-from covey.entropy import SEEDED_MARK
+from covey._entropy import SEEDED_MARK
 from covey.errors import InternalError, ParameterError
 from covey.privacy.budget import (
     Charge,

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from audits.gates import a_gate
-from covey.core.noise.integers import CoveyNoise
-from covey.entropy import Streams
-from covey.html import card, meter
+from covey._core.noise.integers import CoveyNoise
+from covey._entropy import Streams
+from covey._html import card, meter
 from covey.privacy.budget import Charge
 from covey.privacy.certificate import (
     NOISE_MISS,

@@ -13,9 +13,9 @@ import pytest
 
 import covey
 from audits.gates import a_budget, a_gate
-from covey.core.noise.integers import CoveyNoise, OpenDPNoise
-from covey.core.paper.subspace import private_directions
-from covey.entropy import Streams
+from covey._core.noise.integers import CoveyNoise, OpenDPNoise
+from covey._core.paper.subspace import private_directions
+from covey._entropy import Streams
 from covey.errors import InternalError
 from covey.privacy.budget import Budget, make_budget
 from covey.privacy.gate import Exact, Gate, Moves

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import covey.privacy.exact
-from covey.core.tables.counts import moments
-from covey.core.tables.domain import CodeCounts, PairTables
-from covey.engines.rows import then
+from covey._core.tables.counts import moments
+from covey._core.tables.domain import CodeCounts, PairTables
+from covey._engines.rows import then
 from covey.errors import InternalError
 from covey.privacy.exact import frozen, pure
 from covey.privacy.gate import Exact

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from covey.entropy import Streams
+from covey._entropy import Streams
 from covey.errors import InternalError
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, make_budget, rho_for
 from covey.privacy.gate import Exact, Gate, Moves, selection_threshold

@@ -13,15 +13,15 @@ import yaml
 
 import covey
 from audits.gates import fitted
-from covey import drawing
-from covey.core.paper.blocks import BlockSums
-from covey.core.tables.counts import Counts, Moments
-from covey.engines.local import ArrayRows
-from covey.entropy import Streams
+from covey import _drawing as drawing
+from covey._core.paper.blocks import BlockSums
+from covey._core.tables.counts import Counts, Moments
+from covey._engines.local import ArrayRows
+from covey._entropy import Streams
+from covey._methods.laws import BitLaw
+from covey._methods.model import Fitted
+from covey._methods.persons.law import PersonsLaw
 from covey.errors import InputError, ParameterError
-from covey.methods.laws import BitLaw
-from covey.methods.model import Fitted
-from covey.methods.persons.law import PersonsLaw
 from covey.privacy.budget import make_budget
 from covey.release import bundle as module
 from covey.release import summary

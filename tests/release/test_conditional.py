@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 
 import covey
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.tables.domain import Domain
+from covey._entropy import Streams
+from covey._methods.laws import BitLaw, CodeLaw
 from covey.answers.columns import Columns
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.domain import Domain
-from covey.entropy import Streams
 from covey.errors import ParameterError
-from covey.methods.laws import BitLaw, CodeLaw
 from covey.release.bundle import write_bundle
 from covey.release.conditional import conditioned, draw_rows
 from covey.release.verify import bundle_digest, verify_bundle

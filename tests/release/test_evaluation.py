@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import covey
-from covey.core.tables.distance import covariance_loss
+from covey._core.tables.distance import covariance_loss
 from covey.errors import MissingExtraError, ParameterError
 from covey.release import evaluation
 from covey.release.bundle import write_bundle

@@ -10,13 +10,13 @@ import pytest
 
 import covey
 from audits.gates import asked
-from covey.core.tables.counts import moments
-from covey.engines.local import ArrayRows
-from covey.entropy import Streams
+from covey._core.tables.counts import moments
+from covey._engines.local import ArrayRows
+from covey._entropy import Streams
+from covey._methods.regain.bits import measure_matrix, measure_parities
+from covey._methods.regain.measure_tables import Tables, measure_one_way
 from covey.errors import InputError
 from covey.measure.measurement import Measurements
-from covey.methods.regain.bits import measure_matrix, measure_parities
-from covey.methods.regain.measure_tables import Tables, measure_one_way
 from covey.privacy.gate import Exact, Gate
 from covey.release import bundle as module
 from covey.release.model import read_arrays, read_measurements, write_measurements

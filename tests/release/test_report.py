@@ -14,13 +14,13 @@ from scipy.stats.contingency import association
 
 import covey
 from audits.gates import a_budget, asked
-from covey.core.fit.spectrum import Spectrum, noisy_spectrum
-from covey.core.numbers.grid import Measure, NumberGrid
+from covey._core.fit.spectrum import Spectrum, noisy_spectrum
+from covey._core.numbers.grid import Measure, NumberGrid
+from covey._engines.local import ArrayRows
+from covey._entropy import Streams
+from covey._methods.regain.bits import measure_ball, measure_matrix, moment_spectrum, plan_bits
 from covey.demo import example_patients
-from covey.engines.local import ArrayRows
-from covey.entropy import Streams
 from covey.errors import ParameterError
-from covey.methods.regain.bits import measure_ball, measure_matrix, moment_spectrum, plan_bits
 from covey.privacy.budget import make_budget
 from covey.privacy.certificate import of_hundred
 from covey.privacy.gate import Gate

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import covey
-import covey.core.fit.events as fit
-from covey import drawing
-from covey.core.tables.events import Histories
-from covey.drawing import drawn_columns
+import covey._core.fit.events as fit
+from covey import _drawing as drawing
+from covey._core.tables.events import Histories
+from covey._drawing import drawn_columns
 from covey.errors import NotFittedError, ParameterError
 from covey.table.description import Description
 from tests.clinic import PACKAGE, clinic, described, ruled

@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 import covey
-import covey.methods.regain.bits as regain
-from covey import drawing
-from covey.core import arrays
-from covey.core.paper.bodies import Ball, Box, HalfSpace, ProductOfSimplices
+import covey._methods.regain.bits as regain
+from covey import _drawing as drawing
+from covey._core import arrays
+from covey._core.paper.bodies import Ball, Box, HalfSpace, ProductOfSimplices
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covey.core.numbers.grid import Category, NumberGrid
-from covey.core.relations.columns import DAY
-from covey.core.relations.formulas import FORMULAS
+from covey._core.numbers.grid import Category, NumberGrid
+from covey._core.relations.columns import DAY
+from covey._core.relations.formulas import FORMULAS
+from covey._methods.relations.used import columns_of
 from covey.errors import ParameterError
-from covey.methods.relations.used import columns_of
 from covey.table import columns as columns_module
 from covey.table.codec import Codec
 from covey.table.derived_fields import Derived

@@ -13,8 +13,8 @@ from adbc_driver_manager import Error
 
 import covey
 from audits.gates import opened
-from covey import reading
-from covey.core.tables.domain import CodeCounts
+from covey import _reading as reading
+from covey._core.tables.domain import CodeCounts
 from covey.demo import example_visits
 from covey.errors import InputError, MissingExtraError, ParameterError
 from covey.table import databases

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from covey._reading import Reader
 from covey.errors import ParameterError
-from covey.reading import Reader
 from covey.table.description import Description, is_package
 from tests.clinic import GOOD, changed
 from tests.entries import entry

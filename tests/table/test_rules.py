@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import covey
+from covey._methods.regain import tables
 from covey.errors import ParameterError
-from covey.methods.regain import tables
 from covey.table.codec import Codec
 from covey.table.repair import RuleBook
 from covey.table.schema import BodyRule, Field, Forbid, Schema, Sum
@@ -268,6 +268,6 @@ def test_a_release_keeps_rules_in_the_fit_and_hardly_repairs(delta, monkeypatch,
     rows = synth.sample(4000)
     assert mended == [0]
     assert not with_rules(rules).validate(rows)
-    monkeypatch.setattr(tables, "structural_zeros", lambda fine: covey.core.tables.zeros.NO_BOXES)
+    monkeypatch.setattr(tables, "structural_zeros", lambda fine: covey._core.tables.zeros.NO_BOXES)
     covey.PrivateSynthesizer(2.0, delta, schema=with_rules(rules), seed=4).fit(table).sample(4000)
     assert mended[1] > 0.02

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import covey
+from covey._reading import Reader
 from covey.errors import InputError, ParameterError
-from covey.reading import Reader
 from covey.table import spark as sparkfiles
 from covey.table.codec import Codec
 from covey.table.columns import Words

@@ -21,7 +21,7 @@ from threading import Semaphore
 import polars as pl
 import pytest
 
-from covey.methods.regain.predict import predict
+from covey._methods.regain.predict import predict
 from covey.privacy.budget import make_budget
 from covey.privacy.ledger import Ledger
 from covey.release.verify import verify_bundle

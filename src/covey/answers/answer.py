@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from covey._html import Html, tag
 from covey.answers.estimates import Estimate
 from covey.errors import ArgumentError, ParameterError
-from covey.html import Html, tag
 from covey.table.frames import FrameForm
 
 About = Literal["population", "table"]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
-from covey.core.arrays import Floats, Integers
-from covey.entropy import Streams
+from covey._core.arrays import Floats, Integers
+from covey._entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError
 from covey.release.contents import DISTANT, LOST, MEASURED, MODELLED, PairBands, PairTable
 from covey.release.summary import MISSING, Column, cramers_v

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey._core.arrays import Floats, Integers
+from covey._html import shorten
 from covey.errors import CannotAnswerError, ParameterError, nearest
-from covey.html import shorten
 from covey.release.charts import percent
 from covey.release.conditional import Wish
 from covey.table.attributes import MISSING as NO_VALUE

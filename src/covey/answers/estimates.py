@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from covey._core.arrays import Array, Floats, Integers
 from covey.answers.evidence import Evidence, Noise
-from covey.core.arrays import Array, Floats, Integers
 from covey.errors import CannotAnswerError
 from covey.measure.query import Columns
 

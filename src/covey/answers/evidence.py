@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
+from covey._core.arrays import Floats, Integers
 from covey.errors import CannotAnswerError
 from covey.measure.measurement import NOTHING, Measurement, Measurements
 from covey.measure.query import Columns, Factor

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from covey._core.arrays import Integers
 from covey.answers.release import Release
-from covey.core.arrays import Integers
 from covey.errors import InputError
 from covey.privacy.budget import NOISE, Charge, PrivacyStatement
 from covey.privacy.certificate import WORDS, Certificate, Distances, OutOfPlace

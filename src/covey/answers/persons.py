@@ -13,12 +13,12 @@ from functools import reduce
 
 import numpy as np
 
+from covey._core.arrays import Floats, Integers
+from covey._core.tables.events import count_bins
 from covey.answers.answer import Per
 from covey.answers.columns import Columns, Scale
 from covey.answers.estimates import KEPT, LOST, Estimate, LostInNoiseError
 from covey.answers.evidence import Evidence, Noise
-from covey.core.arrays import Floats, Integers
-from covey.core.tables.events import count_bins
 from covey.errors import CannotAnswerError
 
 Scores = Mapping[int, Floats]  # by attribute

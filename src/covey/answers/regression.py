@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
+from covey._core.arrays import Array, Floats
 from covey.answers.answer import About
 from covey.answers.estimates import (
     Estimate,
@@ -25,7 +26,6 @@ from covey.answers.estimates import (
     with_products,
 )
 from covey.answers.replicates import averaged
-from covey.core.arrays import Array, Floats
 from covey.errors import CannotAnswerError, ParameterError
 
 if TYPE_CHECKING:

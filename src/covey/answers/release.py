@@ -11,6 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from covey._core.arrays import Floats, Integers
+from covey._drawing import PART_PERSONS, Drawn, MakePersons, draw_persons
+from covey._entropy import Streams
+from covey._html import card
+from covey._reading import Reader
 from covey.answers import asking, regression
 from covey.answers import replicates as again
 from covey.answers.answer import About, Answer, AnswerTable, Per, Wanted, answers, checked, in_library, shown
@@ -32,13 +37,8 @@ from covey.answers.estimates import (
 )
 from covey.answers.evidence import Evidence
 from covey.answers.persons import Persons
-from covey.core.arrays import Floats, Integers
-from covey.drawing import PART_PERSONS, Drawn, MakePersons, draw_persons
-from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, counted, whole_number
-from covey.html import card
 from covey.privacy.certificate import Distances
-from covey.reading import Reader
 from covey.release.conditional import draw_rows
 from covey.release.contents import Bounds, PrivateRelease
 from covey.table.codec import Codec

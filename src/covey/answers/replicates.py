@@ -21,22 +21,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy.special import stdtrit
 
+from covey._core.arrays import Floats, processors
+from covey._core.draw.balanced import keep_limits
+from covey._core.paper.blocks import bootstrap, round_bits, round_categories
+from covey._drawing import drawn_columns
+from covey._engines.local import ArrayRows, EventRows
+from covey._entropy import Streams
+from covey._methods.model import Fitted, Model, fit, planned
+from covey._methods.persons.method import RegainPersons
+from covey._methods.regain.bits import RegainBits, declared_coding
+from covey._methods.regain.tables import RegainTables
+from covey._progress import Progress, listening, silent
 from covey.answers.answer import About, Answer, in_library
 from covey.answers.estimates import Estimate, Rows
-from covey.core.arrays import Floats, processors
-from covey.core.draw.balanced import keep_limits
-from covey.core.paper.blocks import bootstrap, round_bits, round_categories
-from covey.drawing import drawn_columns
-from covey.engines.local import ArrayRows, EventRows
-from covey.entropy import Streams
 from covey.errors import CannotAnswerError, ParameterError, whole_number
-from covey.methods.model import Fitted, Model, fit, planned
-from covey.methods.persons.method import RegainPersons
-from covey.methods.regain.bits import RegainBits, declared_coding
-from covey.methods.regain.tables import RegainTables
 from covey.privacy.budget import DOMAINS, RELATIONS, Budget
 from covey.privacy.gate import Gate
-from covey.progress import Progress, listening, silent
 
 if TYPE_CHECKING:
     from covey.answers.release import Release

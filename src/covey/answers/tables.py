@@ -12,8 +12,8 @@ from string import ascii_lowercase
 
 import numpy as np
 
+from covey._core.arrays import Integers
 from covey.answers.release import Release
-from covey.core.arrays import Integers
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.query import Columns
 from covey.privacy.certificate import THREE, WORDS

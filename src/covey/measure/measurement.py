@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats
-from covey.core.noise.matrix import pair_deviation, simulated_matrix
-from covey.core.noise.pairlaw import PairLaw
-from covey.core.tables.domain import Domain
+from covey._core.arrays import Array, Floats
+from covey._core.noise.matrix import pair_deviation, simulated_matrix
+from covey._core.noise.pairlaw import PairLaw
+from covey._core.tables.domain import Domain
 from covey.measure.query import Columns, Every, Query
 
 # Excess kurtosis of Laplace noise, which that of K-norm noise does not pass (it is below 0 for many flags); of other laws 0.

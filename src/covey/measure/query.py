@@ -16,11 +16,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.counts import Counts
-from covey.core.tables.domain import TABLE_ROWS
-from covey.core.tables.events import Histories, averaged_codes, averaged_table, person_codes
+from covey._core.arrays import Array, Floats, Integers
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.tables.counts import Counts
+from covey._core.tables.domain import TABLE_ROWS
+from covey._core.tables.events import Histories, averaged_codes, averaged_table, person_codes
 
 Columns = tuple[int, ...]
 View = Literal["cells", "centred", "product"]

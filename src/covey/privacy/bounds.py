@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import comb, e, exp, factorial, inf, isqrt, log, pi, sqrt
 from typing import Literal
 
-from covey.core.paper.covering import LatticeCovering
+from covey._core.paper.covering import LatticeCovering
 from covey.errors import ParameterError
 
 Constants = Literal["paper", "improved"]

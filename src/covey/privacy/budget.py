@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from scipy.optimize import minimize_scalar
 
-from covey.entropy import SEEDED_MARK
+from covey._entropy import SEEDED_MARK
 from covey.errors import ArgumentError, InternalError, ParameterError, whole_number
 from covey.privacy.gaussian import mu_above, rho_within
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit

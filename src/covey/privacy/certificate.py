@@ -1,7 +1,7 @@
 """The private accuracy certificate: bounds on the error of a release that are themselves part of the release.
 
 What people read is one yardstick, the average total variation distance of tables of two columns: the proportion of rows that
-would have to move (core/tables/distance.py). Its twin for numbers is the distance of distribution functions. Beside it is the
+would have to move (_core/tables/distance.py). Its twin for numbers is the distance of distribution functions. Beside it is the
 paper's measure, δ_1 … δ_4. For fixed centres one replaced true row moves the yardstick by at most 1/n, and the largest of the
 δ_d by at most 1/n: two numbers, which one charge buys together. Under pure ε the cube mechanism needs no more room for the two
 than their larger change: a margin of 3.5/(nε), against 2.5/(nε) for one number alone and 5.1/(nε) for two separate draws.
@@ -21,8 +21,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from covey.core.arrays import Integers
-from covey.html import card, meter
+from covey._core.arrays import Integers
+from covey._html import card, meter
 from covey.privacy.budget import Charge
 from covey.privacy.gate import Exact, Gate, Measured, Moves
 

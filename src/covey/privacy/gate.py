@@ -20,8 +20,8 @@ from math import ceil, log, sqrt
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
-from covey.core.noise.integers import (
+from covey._core.arrays import Array, Floats, Integers
+from covey._core.noise.integers import (
     CoveyNoise,
     IntegerNoise,
     OpenDPNoise,
@@ -33,10 +33,10 @@ from covey.core.noise.integers import (
     knorm_noise,
     largest_with_gumbel,
 )
-from covey.core.noise.matrix import MatrixNoise
-from covey.core.paper.subspace import private_directions
-from covey.core.tables.learned import tail_quantile
-from covey.entropy import Streams
+from covey._core.noise.matrix import MatrixNoise
+from covey._core.paper.subspace import private_directions
+from covey._core.tables.learned import tail_quantile
+from covey._entropy import Streams
 from covey.errors import InternalError
 from covey.privacy.budget import GUMBEL, Budget, Charge
 from covey.privacy.exact import Exact as Exact

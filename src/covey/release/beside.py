@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats
+from covey._core.arrays import Floats
+from covey._html import Html
 from covey.errors import ParameterError
-from covey.html import Html
 from covey.release.contents import AnyRelease, PrivateRelease
 from covey.release.page import Part, render, section
 from covey.release.pictures import beside

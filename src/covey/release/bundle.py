@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from covey._progress import Progress
 from covey.errors import CoveyWarning
 from covey.privacy.certificate import WORDS as KINDS
-from covey.progress import Progress
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnyRelease, Bounds
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Integers
-from covey.libraries import pl
+from covey._core.arrays import Integers
+from covey._libraries import pl
 from covey.release.numbers import there
 from covey.release.summary import point
 from covey.table.attributes import MISSING, ColumnLog, Grid, Labels

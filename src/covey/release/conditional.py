@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from covey.core.arrays import Array, Integers
-from covey.core.paper.blocks import WeightedPoints
-from covey.entropy import Streams
+from covey._core.arrays import Array, Integers
+from covey._core.paper.blocks import WeightedPoints
+from covey._entropy import Streams
+from covey._methods.laws import CodeLaw, RowLaw
 from covey.errors import ParameterError
-from covey.methods.laws import CodeLaw, RowLaw
 from covey.table.attributes import MISSING, SPECIAL, Grid
 from covey.table.codec import Codec
 

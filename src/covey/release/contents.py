@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Protocol
 
-from covey.core.arrays import Array, Floats
-from covey.core.numbers.grid import Cells
+from covey._core.arrays import Array, Floats
+from covey._core.numbers.grid import Cells
+from covey._methods.laws import CodeLaw, RowLaw
+from covey._methods.model import Fitted
+from covey._methods.persons.law import PersonsLaw
 from covey.measure.measurement import Measurements
-from covey.methods.laws import CodeLaw, RowLaw
-from covey.methods.model import Fitted
-from covey.methods.persons.law import PersonsLaw
 from covey.privacy.budget import PrivacyStatement
 from covey.privacy.certificate import Certificate, Distances
 from covey.table.description import Description

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Integers
-from covey.methods.relations.exact import LOOKED_AT, MOST_COLUMNS, alone, breaks, exact_relations
+from covey._core.arrays import Integers
+from covey._methods.relations.exact import LOOKED_AT, MOST_COLUMNS, alone, breaks, exact_relations
 from covey.release.numbers import there
 from covey.release.summary import every_so_many, point
 from covey.table.codec import Codec, Grid

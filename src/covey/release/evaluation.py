@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Bits, Floats, Integers
-from covey.core.paper.blocks import one_hot
-from covey.core.tables.counts import moments
+from covey._core.arrays import Bits, Floats, Integers
+from covey._core.paper.blocks import one_hot
+from covey._core.tables.counts import moments
+from covey._html import shorten
+from covey._methods.regain.predict import small_groups
 from covey.errors import ArgumentError, InputError, MissingExtraError
-from covey.html import shorten
-from covey.methods.regain.predict import small_groups
 from covey.privacy.unit import ALL_ROWS
 from covey.release.changed import Changes
 from covey.release.charts import percent

@@ -17,22 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, symmetric
-from covey.core.draw.events import SequenceLaw
-from covey.core.fit.centres import Triples
-from covey.core.fit.events import EventModel
-from covey.core.fit.spectrum import Spectrum
-from covey.core.numbers.grid import Attribute, Cells, Measure, NumberGrid
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.domain import Domain
-from covey.core.tables.events import count_bins
-from covey.core.tables.zeros import Across
+from covey._core.arrays import Array, symmetric
+from covey._core.draw.events import SequenceLaw
+from covey._core.fit.centres import Triples
+from covey._core.fit.events import EventModel
+from covey._core.fit.spectrum import Spectrum
+from covey._core.numbers.grid import Attribute, Cells, Measure, NumberGrid
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.tables.domain import Domain
+from covey._core.tables.events import count_bins
+from covey._core.tables.zeros import Across
+from covey._methods.laws import BitLaw, CodeLaw, RowLaw
+from covey._methods.model import Fitted
+from covey._methods.persons.law import PersonsLaw
 from covey.errors import InputError
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Every, Factor, Query
-from covey.methods.laws import BitLaw, CodeLaw, RowLaw
-from covey.methods.model import Fitted
-from covey.methods.persons.law import PersonsLaw
 from covey.release.contents import PrivateRelease
 from covey.table.codec import Codec
 from covey.table.description import Description

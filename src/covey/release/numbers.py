@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import ks_2samp, rankdata, wasserstein_distance
 
-from covey.core.arrays import Floats, Integers
+from covey._core.arrays import Floats, Integers
 from covey.release.charts import word
 from covey.release.summary import every_so_many, point
 from covey.table.attributes import MISSING, Grid, Labels

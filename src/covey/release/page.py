@@ -9,9 +9,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from covey.entropy import SEEDED_MARK
+from covey._entropy import SEEDED_MARK
+from covey._html import Html, breakable, shorten, text
 from covey.errors import CannotAnswerError, counted, optional
-from covey.html import Html, breakable, shorten, text
 from covey.privacy.budget import shown
 from covey.privacy.certificate import of_hundred
 from covey.release import charts

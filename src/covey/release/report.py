@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Integers, blas_threads
-from covey.core.tables.counts import moments
-from covey.core.tables.distance import DEGREES, bit_distances, category_distances, misplaced_bits, misplaced_rows
-from covey.html import Html, shorten
-from covey.methods.regain.predict import small_groups
+from covey._core.arrays import Integers, blas_threads
+from covey._core.tables.counts import moments
+from covey._core.tables.distance import DEGREES, bit_distances, category_distances, misplaced_bits, misplaced_rows
+from covey._html import Html, shorten
+from covey._methods.regain.predict import small_groups
 from covey.privacy.certificate import WORDS, Certificate, Distances, of_hundred
 from covey.release import charts
 from covey.release.contents import (

@@ -14,7 +14,7 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
-from covey.entropy import SEEDED_MARK
+from covey._entropy import SEEDED_MARK
 from covey.privacy.budget import Budget, PrivacyStatement, shown
 from covey.privacy.certificate import WORDS, Certificate
 from covey.privacy.gaussian import epsilon_above

@@ -13,11 +13,11 @@ from itertools import combinations
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
-from covey.core.numbers.grid import Measure
+from covey._core.arrays import Floats, Integers
+from covey._core.numbers.grid import Measure
+from covey._html import shorten
+from covey._methods.laws import CodeLaw
 from covey.errors import counted
-from covey.html import shorten
-from covey.methods.laws import CodeLaw
 from covey.release.contents import AnyRelease, PrivateRelease
 from covey.table.attributes import ColumnLog, Grid
 from covey.table.codec import Codec

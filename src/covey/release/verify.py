@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from covey._methods.regain.tables import Prior
 from covey.errors import InputError, ParameterError, counted
-from covey.methods.regain.tables import Prior
 from covey.privacy.budget import Budget, budget_for, parameters
 from covey.release.model import read_arrays, read_json, read_model
 from covey.release.places import REPORT, SUMS, counting, listed

@@ -1,6 +1,6 @@
 """The two synthesizers: fit on a table, then sample as many rows as you like."""
 
-from covey.reading import Prepared
+from covey._reading import Prepared
 from covey.synthesizers.anonymous import AnonymousSynthesizer
 from covey.synthesizers.private import PrivateSynthesizer
 

@@ -7,17 +7,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from covey.core.arrays import Array, Integers, blas_threads, processors, require_memory
-from covey.core.paper.blocks import one_hot
-from covey.core.paper.bodies import Body, Cube, ProductOfSimplices
-from covey.engines.local import StreamRows
-from covey.engines.rows import Rows
-from covey.entropy import SEEDED_MARK
+from covey._core.arrays import Array, Integers, blas_threads, processors, require_memory
+from covey._core.paper.blocks import one_hot
+from covey._core.paper.bodies import Body, Cube, ProductOfSimplices
+from covey._engines.local import StreamRows
+from covey._engines.rows import Rows
+from covey._entropy import SEEDED_MARK
+from covey._methods.anonymous import METHODS, MixedCoding, MixedLaw, group_centres
+from covey._methods.laws import PaperLaw, balanced
+from covey._methods.records import Records, boolean_records, plain_records, require_extended
+from covey._reading import Form, Reader, read_bits, read_codes, read_reals
 from covey.errors import ArgumentError, ParameterError, whole_number
-from covey.methods.anonymous import METHODS, MixedCoding, MixedLaw, group_centres
-from covey.methods.laws import PaperLaw, balanced
-from covey.methods.records import Records, boolean_records, plain_records, require_extended
-from covey.reading import Form, Reader, read_bits, read_codes, read_reals
 from covey.release.contents import AnonymousRelease
 from covey.synthesizers.base import Synthesizer, check_domain
 from covey.table.description import Description

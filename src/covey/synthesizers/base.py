@@ -8,15 +8,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from covey.core.arrays import require_memory
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.paper.bodies import Body
-from covey.core.tables.domain import Domain
-from covey.drawing import Drawn, MakePersons, MakeRows
-from covey.engines.spark import generate
-from covey.entropy import Streams
+from covey._core.arrays import require_memory
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.paper.bodies import Body
+from covey._core.tables.domain import Domain
+from covey._drawing import Drawn, MakePersons, MakeRows
+from covey._engines.spark import generate
+from covey._entropy import Streams
+from covey._reading import Form, Prepared, Reader
 from covey.errors import NotFittedError, ParameterError, whole_number
-from covey.reading import Form, Prepared, Reader
 from covey.table.codec import Codec
 from covey.table.schema import Schema
 from covey.table.spark import arrow_batches, spark_schema

@@ -12,21 +12,17 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from covey.answers.release import Release
-from covey.core.fit.devices import find_device
-from covey.core.numbers.grid import MOST_BINS, Attribute, Category
-from covey.core.paper.bodies import Body, Cube
-from covey.core.tables.counts import canonical, is_sparse, require_exact
-from covey.core.tables.events import WEIGHT_STEPS
-from covey.drawing import MakePersons, MakeRows
-from covey.engines.local import ArrayRows
-from covey.engines.rows import Counted, Mapped, Rows
-from covey.entropy import SEEDED_MARK, Streams
-from covey.errors import CoveyWarning, NotFittedError, ParameterError, whole_number
-from covey.measure.measurement import Measurements
-from covey.measure.query import Query
-from covey.methods.laws import PaperLaw
-from covey.methods.learning import (
+from covey._core.fit.devices import find_device
+from covey._core.numbers.grid import MOST_BINS, Attribute, Category
+from covey._core.paper.bodies import Body, Cube
+from covey._core.tables.counts import canonical, is_sparse, require_exact
+from covey._core.tables.events import WEIGHT_STEPS
+from covey._drawing import MakePersons, MakeRows
+from covey._engines.local import ArrayRows
+from covey._engines.rows import Counted, Mapped, Rows
+from covey._entropy import SEEDED_MARK, Streams
+from covey._methods.laws import PaperLaw
+from covey._methods.learning import (
     SHARE,
     Learned,
     assumed,
@@ -35,15 +31,15 @@ from covey.methods.learning import (
     learn,
     with_known_domains,
 )
-from covey.methods.model import CERTIFICATE_SHARE, SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
-from covey.methods.paper import PaperParameters, check_options, paper_parameters, private_centres
-from covey.methods.persons.law import PersonsLaw
-from covey.methods.persons.method import RegainPersons
-from covey.methods.persons.plan import few_persons
-from covey.methods.records import body_grid, boolean_records, code_records, real_records, trimmed
-from covey.methods.regain.bits import RegainBits, declared_coding
-from covey.methods.regain.important import Important
-from covey.methods.regain.predict import (
+from covey._methods.model import CERTIFICATE_SHARE, SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
+from covey._methods.paper import PaperParameters, check_options, paper_parameters, private_centres
+from covey._methods.persons.law import PersonsLaw
+from covey._methods.persons.method import RegainPersons
+from covey._methods.persons.plan import few_persons
+from covey._methods.records import body_grid, boolean_records, code_records, real_records, trimmed
+from covey._methods.regain.bits import RegainBits, declared_coding
+from covey._methods.regain.important import Important
+from covey._methods.regain.predict import (
     flag_words,
     least_noise,
     mostly_noise,
@@ -52,16 +48,20 @@ from covey.methods.regain.predict import (
     refuse_too_large,
     remedies,
 )
-from covey.methods.regain.reals import RegainBody, plan_reals
-from covey.methods.regain.tables import Prior, RegainTables
-from covey.methods.relations.search import SHARE_OF_RELATIONS, find_relations, worth_looking
-from covey.methods.relations.used import columns_of, with_relations
+from covey._methods.regain.reals import RegainBody, plan_reals
+from covey._methods.regain.tables import Prior, RegainTables
+from covey._methods.relations.search import SHARE_OF_RELATIONS, find_relations, worth_looking
+from covey._methods.relations.used import columns_of, with_relations
+from covey._reading import Form, Prepared, Reader, read_bits, read_codes, read_reals
+from covey.answers.release import Release
+from covey.errors import CoveyWarning, NotFittedError, ParameterError, whole_number
+from covey.measure.measurement import Measurements
+from covey.measure.query import Query
 from covey.privacy.budget import DOMAINS, RELATIONS, Budget, PrivacyStatement, check_delta, exact, make_budget
 from covey.privacy.certificate import Certificate, Distances
 from covey.privacy.gate import WHOLE, Gate
 from covey.privacy.ledger import Composition
 from covey.privacy.unit import REPLACE, Neighbours
-from covey.reading import Form, Prepared, Reader, read_bits, read_codes, read_reals
 from covey.release.verify import bundle_digest, checked_prior, read_prior, tables_of
 from covey.synthesizers.base import NOT_FITTED, Synthesizer, check_domain
 from covey.table.description import Description

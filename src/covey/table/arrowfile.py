@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array
+from covey._core.arrays import Array
+from covey._libraries import pa, pl
 from covey.errors import InputError, optional
-from covey.libraries import pa, pl
 from covey.table.columns import Table, Words, bounded, check_size, match, part_rows, plain, plainly
 from covey.table.rules import Domain
 

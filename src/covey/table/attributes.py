@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
-from covey.libraries import pl
+from covey._core.arrays import Floats, Integers
+from covey._libraries import pl
 from covey.table.columns import MISSING_WORDS, as_text, floats, parse_clock, parse_numbers, parse_times, unguarded
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.rules import Condition, Domain, Mask

@@ -26,10 +26,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
-from covey.core.numbers.grid import Attribute as Kind
-from covey.core.numbers.grid import Category, NumberGrid
-from covey.libraries import pl
+from covey._core.arrays import Array, Floats, Integers
+from covey._core.numbers.grid import Attribute as Kind
+from covey._core.numbers.grid import Category, NumberGrid
+from covey._libraries import pl
 from covey.table.attributes import MISSING, SPECIAL, Attribute, ColumnLog, Grid, Labels
 from covey.table.columns import Table, Words, cell_by_cell
 from covey.table.derived_fields import Derived, leading_number

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats
+from covey._core.arrays import Floats
+from covey._libraries import pl
 from covey.errors import ParameterError, counted
-from covey.libraries import pl
 from covey.table.columns import MISSING_WORDS, floats, parse_times, spelled
 from covey.table.dialects import Dialect, Spelling
 from covey.table.fields import BITS, FALSE_TRUE, LARGEST, Constant, Field, is_whole

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Floats, Integers
+from covey._core.arrays import Array, Floats, Integers
+from covey._libraries import pl
 from covey.errors import CoveyWarning, InputError
-from covey.libraries import pl
 from covey.table.dialects import Spelling
 from covey.table.fields import GUARDED
 from covey.table.rules import Domain

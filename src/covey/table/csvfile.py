@@ -19,8 +19,8 @@ from typing import IO, Any, cast
 
 import numpy as np
 
+from covey._libraries import pa, pl
 from covey.errors import InputError
-from covey.libraries import pa, pl
 from covey.table.columns import Table, bounded, check_size, match, plainly
 from covey.table.dialects import PLAIN, SEPARATORS, Dialect, check_encoding
 from covey.table.rules import Domain

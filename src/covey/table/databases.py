@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from covey._libraries import pa, pl
 from covey.errors import InputError, ParameterError, optional
-from covey.libraries import pa, pl
 from covey.table.columns import Table, bounded, match, part_rows
 from covey.table.rules import Domain
 

@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats
-from covey.core.relations.columns import DAY
-from covey.core.relations.formulas import calendar
+from covey._core.arrays import Floats
+from covey._core.relations.columns import DAY
+from covey._core.relations.formulas import calendar
+from covey._libraries import pl
 from covey.errors import ParameterError
-from covey.libraries import pl
 from covey.table.document import refuse_unknown
 
 LEADING = r"^\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"  # a number at the beginning of a text

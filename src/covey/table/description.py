@@ -23,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from covey.core.numbers.grid import Attribute, Category
+from covey._core.numbers.grid import Attribute, Category
 from covey.errors import ParameterError, nearest, whole_number
 from covey.table.codec import Codec
 from covey.table.databases import Database, is_database

@@ -16,8 +16,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from covey._libraries import pl
 from covey.errors import ParameterError, whole_number
-from covey.libraries import pl
 from covey.table.document import refuse_unknown
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "pipes"}

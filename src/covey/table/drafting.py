@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats
+from covey._core.arrays import Floats
+from covey._libraries import pl
 from covey.errors import InputError, ParameterError, counted
-from covey.libraries import pl
 from covey.table.attributes import MISSING, ColumnLog, Grid
 from covey.table.column_drafts import (
     CALLED,

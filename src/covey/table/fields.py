@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Integers
+from covey._core.arrays import Integers
 from covey.errors import ParameterError, whole_number
 from covey.table import document
 from covey.table.derived_fields import Derived

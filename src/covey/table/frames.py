@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from covey._libraries import pa, pd, pl
 from covey.errors import InputError, optional
-from covey.libraries import pa, pd, pl
 from covey.table.columns import made
 from covey.table.fields import Field
 

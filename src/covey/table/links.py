@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Integers
-from covey.core.numbers.grid import FINEST, Difference
+from covey._core.arrays import Integers
+from covey._core.numbers.grid import FINEST, Difference
 from covey.errors import ParameterError
 from covey.table.fields import ORDERED_TYPES, Field, Follows
 from covey.table.rules import Cells, Domain, Mask, Rule

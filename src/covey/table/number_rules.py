@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Integers
+from covey._core.arrays import Integers
 from covey.errors import ParameterError
 from covey.table.document import refuse_unknown
 from covey.table.fields import ORDERED_TYPES, Field

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
-from covey.core.tables.learned import Coded, Edges, number_edges, year_edges
-from covey.libraries import pl
+from covey._core.arrays import Floats, Integers
+from covey._core.tables.learned import Coded, Edges, number_edges, year_edges
+from covey._libraries import pl
 from covey.table.attributes import Attribute, ColumnLog, Grid, attributes
 from covey.table.codec import EncodeLog
 from covey.table.columns import MISSING_WORDS, Table, as_text, cell_by_cell, unguarded

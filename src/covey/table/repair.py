@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Array, Integers
-from covey.core.numbers.lattice import TURNS, Band, Lattice, settle
+from covey._core.arrays import Array, Integers
+from covey._core.numbers.lattice import TURNS, Band, Lattice, settle
+from covey._libraries import pl
 from covey.errors import ParameterError, counted
-from covey.libraries import pl
 from covey.table.attributes import Attribute, ColumnLog, Grid, attributes, dtype_of, grid_of
 from covey.table.columns import as_text, iso, spelled, spellings, unguarded
 from covey.table.fields import Field

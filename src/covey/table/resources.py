@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from covey.core.tables.events import Timing, position_starts
+from covey._core.tables.events import Timing, position_starts
 from covey.errors import ParameterError, whole_number
 from covey.table.derived_fields import with_tables
 from covey.table.dialects import Dialect

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from covey.core.arrays import Integers
+from covey._core.arrays import Integers
 from covey.errors import ParameterError, whole_number
 from covey.table.dialects import Dialect
 from covey.table.document import refuse_unknown, shown

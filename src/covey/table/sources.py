@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from covey._libraries import pl
 from covey.errors import InputError, ParameterError, optional
-from covey.libraries import pl
 from covey.table.arrowfile import ArrowFile
 from covey.table.columns import (
     Table,

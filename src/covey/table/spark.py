@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from covey._libraries import pa, pl
 from covey.errors import CHANGED, InputError, ParameterError, optional
-from covey.libraries import pa, pl
 from covey.table.arrowfile import ArrowFile, arrow_column
 from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import Table, bounded, made, match, plainly

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from covey.core.arrays import Floats, Integers
-from covey.core.tables.zeros import NO_BOXES, Across, Box, Boxes, Range
+from covey._core.arrays import Floats, Integers
+from covey._core.tables.zeros import NO_BOXES, Across, Box, Boxes, Range
 from covey.errors import ParameterError
 from covey.table.attributes import MISSING, SPECIAL, Grid, Labels, between, grid_of
 from covey.table.codec import Codec

@@ -15,8 +15,8 @@ from math import floor
 from pathlib import Path
 from typing import Any
 
+from covey._html import shorten
 from covey.errors import ParameterError
-from covey.html import shorten
 from covey.privacy.budget import check_delta, check_epsilon, exact
 from covey.privacy.unit import ADD_REMOVE, REPLACE
 from covey.release.contents import About

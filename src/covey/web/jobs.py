@@ -21,9 +21,9 @@ from threading import Lock, Semaphore
 from time import monotonic
 from typing import Any, Literal
 
+from covey._progress import listening
 from covey.errors import CoveyError, CoveyWarning
 from covey.privacy.ledger import Ledger
-from covey.progress import listening
 from covey.release.places import SUMS
 from covey.web.folders import hold, private_file
 from covey.workflow import CHARGE_STAYS, STAGES, AnonymousOrder, anonymize, from_words, release, resume

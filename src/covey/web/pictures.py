@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.core.arrays import Floats
+from covey._core.arrays import Floats
 from covey.table.attributes import Grid
 from covey.table.column_drafts import present
 from covey.table.columns import spelled, spellings

@@ -20,8 +20,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from covey._methods.relations.exact import Proposal
 from covey.errors import CoveyError, ParameterError
-from covey.methods.relations.exact import Proposal
 from covey.privacy.budget import exact
 from covey.privacy.unit import ALL_ROWS, Unit
 from covey.table.description import Description

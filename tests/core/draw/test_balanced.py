@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from covey.core.draw import balanced as balanced_module
-from covey.core.draw.balanced import (
+from covey._core.draw import balanced as balanced_module
+from covey._core.draw.balanced import (
     THREE,
     TIE,
     Ties,
@@ -17,9 +17,9 @@ from covey.core.draw.balanced import (
     sample_categories,
     share_out,
 )
-from covey.core.fit.centres import Triples
-from covey.core.paper.blocks import WeightedPoints, bootstrap, round_bits
-from covey.core.tables.domain import Domain
+from covey._core.fit.centres import Triples
+from covey._core.paper.blocks import WeightedPoints, bootstrap, round_bits
+from covey._core.tables.domain import Domain
 
 
 def cloud_of(seed, k=30, p=8):

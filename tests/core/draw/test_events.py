@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from covey.core.draw import events as events_module
-from covey.core.draw.events import SequenceLaw, _pick, laid_in_order, shuffled
-from covey.core.fit.events import EventModel
-from covey.core.tables.domain import Domain
-from covey.core.tables.events import Histories, Timing, averaged_table
+from covey._core.draw import events as events_module
+from covey._core.draw.events import SequenceLaw, _pick, laid_in_order, shuffled
+from covey._core.fit.events import EventModel
+from covey._core.tables.domain import Domain
+from covey._core.tables.events import Histories, Timing, averaged_table
 
 PERSONS, EVENTS = Domain((2, 4), (False, True)), Domain((2,), (False,))
 COUNTS = np.array([0.25, 0.25, 0.25, 0.25])

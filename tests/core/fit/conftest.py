@@ -3,7 +3,7 @@
 import array_api_strict
 import pytest
 
-from covey.core.fit.devices import PROCESSOR, Device, find_device
+from covey._core.fit.devices import PROCESSOR, Device, find_device
 from covey.errors import MissingExtraError, ParameterError
 
 STRICT = Device("strict", array_api_strict)

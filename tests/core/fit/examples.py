@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.special import expit
 
-from covey.core.arrays import hollow
-from covey.core.fit.targets import NoisyMoments
-from covey.core.tables.counts import UNIT, Coding
+from covey._core.arrays import hollow
+from covey._core.fit.targets import NoisyMoments
+from covey._core.tables.counts import UNIT, Coding
 
 
 def basis(p, r, seed=0):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from covey.core.fit.centres import BlockSums, Goal, fit_category_centres
-from covey.core.tables.domain import Domain
+from covey._core.fit.centres import BlockSums, Goal, fit_category_centres
+from covey._core.tables.domain import Domain
 from tests.core.tables.examples import DOMAIN, table
 
 

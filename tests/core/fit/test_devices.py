@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from covey.core.fit.devices import DOUBLE, PROCESSOR, descend, find_device
+from covey._core.fit.devices import DOUBLE, PROCESSOR, descend, find_device
 from covey.errors import MissingExtraError
 
 

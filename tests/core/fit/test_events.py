@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import covey.core.fit.events as fit
-from covey.core.fit.centres import Triples, table_of
-from covey.core.tables.domain import Domain
-from covey.core.tables.zeros import Zeros
+import covey._core.fit.events as fit
+from covey._core.fit.centres import Triples, table_of
+from covey._core.tables.domain import Domain
+from covey._core.tables.zeros import Zeros
 
 PERSONS, EVENTS = Domain((3, 2, 4), (False,) * 3), Domain((3, 4), (False,) * 2)
 SHAPES = {"one": (1, 16), "person": (9, 9), "across": (9, 7), "event": (7, 7), "step": (7, 7), "two": (7, 7)}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from covey.core.arrays import hollow
-from covey.core.fit.devices import DOUBLE
-from covey.core.fit.factors import (
+from covey._core.arrays import hollow
+from covey._core.fit.devices import DOUBLE
+from covey._core.fit.factors import (
     Candidates,
     Factors,
     Prior,
@@ -27,10 +27,10 @@ from covey.core.fit.factors import (
     with_diagonal,
     without_cut,
 )
-from covey.core.fit.shrinkage import empirical_bayes
-from covey.core.fit.targets import DensePairs, DenseTarget, NoisyMoments, frechet_bounds, moment_term, total
-from covey.core.fit.wide import LowRankTarget, core
-from covey.core.tables.counts import Coding
+from covey._core.fit.shrinkage import empirical_bayes
+from covey._core.fit.targets import DensePairs, DenseTarget, NoisyMoments, frechet_bounds, moment_term, total
+from covey._core.fit.wide import LowRankTarget, core
+from covey._core.tables.counts import Coding
 from tests.core.fit.examples import noisy_table, quiet
 
 

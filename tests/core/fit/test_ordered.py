@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-import covey.core.fit.spectrum as copula
-from covey.core.draw.balanced import Kept, sample_categories
-from covey.core.fit.centres import Goal, fit_category_centres
-from covey.core.fit.spectrum import (
+import covey._core.fit.spectrum as copula
+from covey._core.draw.balanced import Kept, sample_categories
+from covey._core.fit.centres import Goal, fit_category_centres
+from covey._core.fit.spectrum import (
     ANGLES,
     UNIT,
     Denoisers,
@@ -21,8 +21,8 @@ from covey.core.fit.spectrum import (
     restore_ranks,
     sharpened,
 )
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.domain import Domain, pair_matrix
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.tables.domain import Domain, pair_matrix
 
 NONE = np.zeros(2, dtype=np.int64)
 

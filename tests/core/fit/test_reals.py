@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from covey.core.fit.reals import (
+from covey._core.fit.reals import (
     RealTarget,
     copula,
     cut_moments,
@@ -17,8 +17,8 @@ from covey.core.fit.reals import (
     tilted,
     transported,
 )
-from covey.core.numbers.grid import Measure, NumberGrid
-from covey.core.tables.reals import CODE_BITS, UNIT, Spread
+from covey._core.numbers.grid import Measure, NumberGrid
+from covey._core.tables.reals import CODE_BITS, UNIT, Spread
 
 STEPS = 1 << CODE_BITS
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from covey.core.fit.shrinkage import (
+from covey._core.fit.shrinkage import (
     SpikeSlab,
     denoise_histogram,
     denoisers,

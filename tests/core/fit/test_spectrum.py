@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from covey.core.fit import centres, spectrum
-from covey.core.fit.centres import Goal, fit_category_centres
-from covey.core.fit.spectrum import Denoisers, noisy_spectrum
-from covey.core.noise.pairlaw import PairLaw
-from covey.core.tables.domain import Domain
+from covey._core.fit import centres, spectrum
+from covey._core.fit.centres import Goal, fit_category_centres
+from covey._core.fit.spectrum import Denoisers, noisy_spectrum
+from covey._core.noise.pairlaw import PairLaw
+from covey._core.tables.domain import Domain
 
 
 def category_population(q=40, c=4, k=3, seed=12):

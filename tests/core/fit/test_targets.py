@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from covey.core.arrays import hollow
-from covey.core.fit.devices import DOUBLE
-from covey.core.fit.factors import denoise
-from covey.core.fit.targets import (
+from covey._core.arrays import hollow
+from covey._core.fit.devices import DOUBLE
+from covey._core.fit.factors import denoise
+from covey._core.fit.targets import (
     DensePairs,
     DenseTarget,
     NoisyMoments,
@@ -19,8 +19,8 @@ from covey.core.fit.targets import (
     size_term,
     total,
 )
-from covey.core.fit.wide import LowRankTarget, StrongPairs, core
-from covey.core.tables.counts import UNIT, Coding
+from covey._core.fit.wide import LowRankTarget, StrongPairs, core
+from covey._core.tables.counts import UNIT, Coding
 from tests.core.fit.examples import basis, noisy_table, quiet
 
 

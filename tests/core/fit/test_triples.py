@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from covey.core.fit.centres import PULL, Triples, level_map, shrunken, table_of, tilted, triple_pull, varying_triples
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.domain import Domain
+from covey._core.fit.centres import PULL, Triples, level_map, shrunken, table_of, tilted, triple_pull, varying_triples
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.tables.domain import Domain
 
 DOMAIN = Domain((2, 3, 2, 2), (False,) * 4)
 LEVELS = {0: np.array([0, 1]), 1: np.array([0, 1, 1]), 2: np.array([0, 1]), 3: np.array([1, 0])}

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from covey.core import arrays
-from covey.core.arrays import hollow
-from covey.core.fit import wide as wide_module
-from covey.core.fit.devices import PROCESSOR
-from covey.core.fit.factors import denoise
-from covey.core.fit.shrinkage import SpikeSlab
-from covey.core.fit.targets import DensePairs, fit_centres
-from covey.core.fit.wide import (
+from covey._core import arrays
+from covey._core.arrays import hollow
+from covey._core.fit import wide as wide_module
+from covey._core.fit.devices import PROCESSOR
+from covey._core.fit.factors import denoise
+from covey._core.fit.shrinkage import SpikeSlab
+from covey._core.fit.targets import DensePairs, fit_centres
+from covey._core.fit.wide import (
     PARTNERS,
     LowRankPairs,
     core,

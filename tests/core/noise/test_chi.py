@@ -8,7 +8,7 @@ from mpmath import exp, log, mpf, workdps
 from scipy.stats import chi as chi_law
 from scipy.stats import kstest
 
-from covey.core.noise.normals import CENTRE_BITS, Chi, Digits, Normals, accept, interval, power
+from covey._core.noise.normals import CENTRE_BITS, Chi, Digits, Normals, accept, interval, power
 
 FEW = Digits(x=4, coin=3, cell=6)
 

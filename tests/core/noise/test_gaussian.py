@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, norm
 
-from covey.core.noise import integers as module
-from covey.core.noise.integers import SATURATION, root_above, rounded_gaussian
-from covey.core.noise.normals import Digits, Normals
+from covey._core.noise import integers as module
+from covey._core.noise.integers import SATURATION, root_above, rounded_gaussian
+from covey._core.noise.normals import Digits, Normals
 
 FEW = Digits(x=3, coin=2, cell=5)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from covey.core.noise.integers import largest_with_gumbel
+from covey._core.noise.integers import largest_with_gumbel
 
 SCORES = np.array([0, 3, 5, 4, -7])
 SCALE = Fraction(5, 2)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from covey.core.noise import integers as noise
-from covey.core.noise.integers import (
+from covey._core.noise import integers as noise
+from covey._core.noise.integers import (
     CLAMP,
     SATURATION,
     CoveyNoise,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from covey.core.noise import integers as knorm
-from covey.core.noise.integers import (
+from covey._core.noise import integers as knorm
+from covey._core.noise.integers import (
     body_moment,
     grouped,
     knorm_deviation,

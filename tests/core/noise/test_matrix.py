@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import gamma, ks_2samp, kstest, wishart
 
-from covey.core.noise import matrix as module
-from covey.core.noise.integers import SATURATION
-from covey.core.noise.matrix import Factor, MatrixNoise, simulated_matrix
-from covey.core.noise.normals import STANDARD, Digits
+from covey._core.noise import matrix as module
+from covey._core.noise.integers import SATURATION
+from covey._core.noise.matrix import Factor, MatrixNoise, simulated_matrix
+from covey._core.noise.normals import STANDARD, Digits
 
 FEW = Digits(x=6, coin=4, cell=8)
 ALL = slice(None)

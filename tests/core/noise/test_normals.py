@@ -10,8 +10,8 @@ import pytest
 from mpmath import exp, floor, mpf, workdps
 from scipy.stats import chisquare, norm
 
-from covey.core.noise import normals as module
-from covey.core.noise.normals import Digits, Normals, borders, guide_table, keep_probability, thresholds, whole
+from covey._core.noise import normals as module
+from covey._core.noise.normals import Digits, Normals, borders, guide_table, keep_probability, thresholds, whole
 
 FEW = Digits(x=3, coin=2, cell=5)  # nearly every decision needs more
 

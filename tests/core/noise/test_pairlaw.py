@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from audits.gates import a_budget, a_gate, asked
-from covey.core.noise import pairlaw
-from covey.core.noise.integers import CLAMP, CoveyNoise
-from covey.core.noise.pairlaw import PairLaw, contrast_weights, contrasts, from_contrasts
-from covey.core.noise.sensitivity import simplex_radius_squared
-from covey.core.tables.domain import Domain, pair_matrix
-from covey.engines.local import ArrayRows
-from covey.entropy import Streams
-from covey.methods.model import Ask, Statistic
-from covey.methods.regain.measure_tables import Tables, _cells, _on_cells, measure_pairs, pair_moves
-from covey.methods.regain.plan_tables import pair_law
+from covey._core.noise import pairlaw
+from covey._core.noise.integers import CLAMP, CoveyNoise
+from covey._core.noise.pairlaw import PairLaw, contrast_weights, contrasts, from_contrasts
+from covey._core.noise.sensitivity import simplex_radius_squared
+from covey._core.tables.domain import Domain, pair_matrix
+from covey._engines.local import ArrayRows
+from covey._entropy import Streams
+from covey._methods.model import Ask, Statistic
+from covey._methods.regain.measure_tables import Tables, _cells, _on_cells, measure_pairs, pair_moves
+from covey._methods.regain.plan_tables import pair_law
 from tests.core.tables.examples import DOMAIN, table
 
 

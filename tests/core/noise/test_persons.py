@@ -6,15 +6,15 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from covey.core.noise.sensitivity import (
+from covey._core.noise.sensitivity import (
     ball_sensitivity,
     pair_table_sensitivity,
     parity_sensitivity,
     simplex_radius_squared,
 )
-from covey.core.tables.counts import UNIT, Coding, squared_lengths
-from covey.core.tables.events import WEIGHT_STEPS
-from covey.engines.persons import row_weights
+from covey._core.tables.counts import UNIT, Coding, squared_lengths
+from covey._core.tables.events import WEIGHT_STEPS
+from covey._engines.persons import row_weights
 
 SIZES = (3, 2, 4)
 P = 4

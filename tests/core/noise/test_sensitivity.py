@@ -6,7 +6,7 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from covey.core.noise.sensitivity import (
+from covey._core.noise.sensitivity import (
     ball_sensitivity,
     dependence_sensitivity,
     odd_subsets,
@@ -14,7 +14,7 @@ from covey.core.noise.sensitivity import (
     parity_sensitivity,
     simplex_radius_squared,
 )
-from covey.core.tables.domain import Domain, dependence, pair_matrix
+from covey._core.tables.domain import Domain, dependence, pair_matrix
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 4, 5])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from covey.core.noise import matrix as module
-from covey.core.noise.matrix import MatrixNoise, SignFactor, pair_deviation, simulated_matrix
-from covey.core.noise.normals import STANDARD, Digits
+from covey._core.noise import matrix as module
+from covey._core.noise.matrix import MatrixNoise, SignFactor, pair_deviation, simulated_matrix
+from covey._core.noise.normals import STANDARD, Digits
 from tests.core.noise.test_matrix import ALL, FEW, entry, ones
 
 WEIGHTS = [Fraction(7, 3), Fraction(1, 5), Fraction(1), Fraction(2**40 + 1, 2**38), Fraction(3, 4)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from covey.core.numbers.tree import Tree
+from covey._core.numbers.tree import Tree
 
 
 def grown(codes, grid, sd, generator, laplace=False):

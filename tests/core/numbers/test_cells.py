@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers.grid import (
+from covey._core.numbers.grid import (
     CELLS,
     HEAVY,
     Measure,

@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from covey.core.numbers.grid import FINEST, Category, Difference, Measure, NumberGrid
+from covey._core.numbers.grid import FINEST, Category, Difference, Measure, NumberGrid
 
 
 @pytest.mark.parametrize("steps", [1, 2, 16, 17, 100, 4097, 10**7, FINEST])

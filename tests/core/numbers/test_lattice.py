@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covey.core.numbers.lattice import Band, Lattice, settle
+from covey._core.numbers.lattice import Band, Lattice, settle
 
 
 def band(coefficients, minimum=None, maximum=None):

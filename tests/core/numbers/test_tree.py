@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers import tree as consistency
-from covey.core.numbers.grid import FINEST, Measure, NumberGrid
-from covey.core.numbers.tree import Family, Tree, even_measure, slopes, tree_measure, upward
+from covey._core.numbers import tree as consistency
+from covey._core.numbers.grid import FINEST, Measure, NumberGrid
+from covey._core.numbers.tree import Family, Tree, even_measure, slopes, tree_measure, upward
 from tests.core.numbers.growing import grown, incomes
 
 

@@ -5,7 +5,7 @@ import pytest
 from mpmath import hyp1f1, mp
 from scipy.special import ive
 
-from covey.core.paper.subspace import (
+from covey._core.paper.subspace import (
     BACKWARD,
     ROUNDING,
     _reflect,
@@ -15,7 +15,7 @@ from covey.core.paper.subspace import (
     sample_bingham,
     slack,
 )
-from covey.core.tables.counts import integer_scores
+from covey._core.tables.counts import integer_scores
 
 DRAWS = 20_000
 

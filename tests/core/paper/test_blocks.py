@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey.core.paper import blocks
-from covey.core.paper.blocks import (
+from covey._core.paper import blocks
+from covey._core.paper.blocks import (
     BlockSums,
     WeightedPoints,
     block_sums,
@@ -18,7 +18,7 @@ from covey.core.paper.blocks import (
     round_categories,
     spread_copies,
 )
-from covey.core.paper.bodies import ProductOfSimplices, l1_radius
+from covey._core.paper.bodies import ProductOfSimplices, l1_radius
 
 
 def damped(rows, labels, count, b):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audits.bodies import Tube
-from covey.core.paper.bodies import (
+from covey._core.paper.bodies import (
     Ball,
     Body,
     Box,

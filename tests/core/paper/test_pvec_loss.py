@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mpmath import hyp1f1, mp, mpf
 
-from covey.core.paper.subspace import private_directions, sample_bingham
+from covey._core.paper.subspace import private_directions, sample_bingham
 from covey.privacy.bounds import lemma_5_1, lemma_5_2, lemma_5_5
 
 DRAWS = 4000

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from covey.core.relations.columns import DAY, Column, cells_of
-from covey.core.relations.formulas import FORMULAS, YEAR, Broken, proposals
-from covey.core.relations.literals import EQUIVALENT, EXCLUDES, IMPLIES, THRESHOLD, Analogies, State, tabled
-from covey.core.tables.domain import PairTables
+from covey._core.relations.columns import DAY, Column, cells_of
+from covey._core.relations.formulas import FORMULAS, YEAR, Broken, proposals
+from covey._core.relations.literals import EQUIVALENT, EXCLUDES, IMPLIES, THRESHOLD, Analogies, State, tabled
+from covey._core.tables.domain import PairTables
 
 COLUMNS = (
     Column("a", "label", 4, 3, labels=("x1", "x2", "y1")),

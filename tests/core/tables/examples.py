@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from covey.core.tables.domain import Domain
+from covey._core.tables.domain import Domain
 
 DOMAIN = Domain((3, 2, 4), (True, False, False))
 

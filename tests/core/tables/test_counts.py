@@ -8,11 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from audits.gates import opened
-from covey.core.fit.targets import parity_masks
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.paper.subspace import quantise_directions
-from covey.core.tables import counts as counts_module
-from covey.core.tables.counts import (
+from covey._core.fit.targets import parity_masks
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.paper.subspace import quantise_directions
+from covey._core.tables import counts as counts_module
+from covey._core.tables.counts import (
     UNIT,
     Coding,
     canonical,
@@ -28,9 +28,9 @@ from covey.core.tables.counts import (
     squared_lengths,
     worth_it,
 )
-from covey.core.tables.distance import bit_distances
-from covey.engines import local
-from covey.engines.local import ArrayRows
+from covey._core.tables.distance import bit_distances
+from covey._engines import local
+from covey._engines.local import ArrayRows
 
 
 def bits(seed, n, p):

@@ -9,8 +9,8 @@ from math import comb, factorial
 import numpy as np
 import pytest
 
-from covey.core.paper.blocks import block_sums, microaggregate
-from covey.core.tables.distance import covariance_loss
+from covey._core.paper.blocks import block_sums, microaggregate
+from covey._core.tables.distance import covariance_loss
 from covey.privacy.bounds import lemma_2_1, proposition_3_14, remark_3_13, theorem_3_10
 
 

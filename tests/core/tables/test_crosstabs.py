@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from covey.core.tables.counts import side_by_side
-from covey.core.tables.domain import (
+from covey._core.tables.counts import side_by_side
+from covey._core.tables.domain import (
     FULL_CODES,
     CodeCounts,
     PairTables,

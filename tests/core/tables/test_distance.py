@@ -3,10 +3,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from covey.core.paper.blocks import WeightedPoints, one_hot
-from covey.core.tables import distance
-from covey.core.tables.counts import moments
-from covey.core.tables.distance import (
+from covey._core.paper.blocks import WeightedPoints, one_hot
+from covey._core.tables import distance
+from covey._core.tables.counts import moments
+from covey._core.tables.distance import (
     LEAST,
     MOST,
     RANGES,
@@ -21,7 +21,7 @@ from covey.core.tables.distance import (
     misplaced_rows,
     subset_sample,
 )
-from covey.core.tables.domain import Domain, pair_matrix
+from covey._core.tables.domain import Domain, pair_matrix
 
 
 def cloud_of(generator, k, p):

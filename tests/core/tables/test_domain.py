@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from covey.core.numbers.grid import category_bins
-from covey.core.tables.domain import (
+from covey._core.numbers.grid import category_bins
+from covey._core.tables.domain import (
     Domain,
     merge_nominal,
     merge_ordered,

@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from covey.core.tables.events import WEIGHT_STEPS, Histories, count_bins, position_starts, timed
+from covey._core.tables.events import WEIGHT_STEPS, Histories, count_bins, position_starts, timed
+from covey._methods.persons.method import count_factor
 from covey.measure.query import Factor, Query
-from covey.methods.persons.method import count_factor
 
 MOST = 6
 SIZES = (2, 3), (3, 2)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from covey.core.tables.learned import (
+from covey._core.tables.learned import (
     FALSE_ALARM,
     Coded,
     Counting,

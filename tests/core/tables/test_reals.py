@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from covey.core.noise.sensitivity import ball_sensitivity
-from covey.core.tables.reals import (
+from covey._core.noise.sensitivity import ball_sensitivity
+from covey._core.tables.reals import (
     CODE_BITS,
     UNIT,
     RealGrid,

@@ -5,13 +5,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from covey.core.draw.balanced import Kept, sample_categories
-from covey.core.draw.events import SequenceLaw
-from covey.core.fit.centres import Goal, fit_category_centres
-from covey.core.fit.events import EventModel
-from covey.core.paper.blocks import WeightedPoints
-from covey.core.tables.domain import Domain
-from covey.core.tables.zeros import NOTHING_BARRED, Across, Box, Boxes
+from covey._core.draw.balanced import Kept, sample_categories
+from covey._core.draw.events import SequenceLaw
+from covey._core.fit.centres import Goal, fit_category_centres
+from covey._core.fit.events import EventModel
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.tables.domain import Domain
+from covey._core.tables.zeros import NOTHING_BARRED, Across, Box, Boxes
 
 DOMAIN = Domain((4, 3, 2, 3), (True, False, False, False))
 CODES = [np.arange(c) for c in DOMAIN.sizes]

@@ -14,10 +14,10 @@ import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from covey.core.arrays import Floats
+from covey._core.arrays import Floats
+from covey._methods.learning import expected_sizes, with_known_domains
+from covey._methods.regain.predict import COARSE, LEFT_AFTER_DENOISING, one_way_noise, pair_noise, predicted_misplaced
 from covey.errors import CoveyError, LedgerError, ParameterError
-from covey.methods.learning import expected_sizes, with_known_domains
-from covey.methods.regain.predict import COARSE, LEFT_AFTER_DENOISING, one_way_noise, pair_noise, predicted_misplaced
 from covey.privacy.budget import Budget, budget_for, exact
 from covey.privacy.certificate import WORDS
 from covey.release.contents import LARGE_EPSILON

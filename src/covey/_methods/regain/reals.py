@@ -1,0 +1,351 @@
+"""`regain` for real records in a convex body K: margins, a radius, moments; then points of K that have them.
+
+Every choice is fixed by public numbers before any record is read (`plan_reals`). The `measure_…` parts ask, for sums of integers.
+Why each is private: docs/proofs/bodies.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from math import isqrt, sqrt
+from typing import Any
+
+import numpy as np
+
+from covey._core.arrays import Array, Floats, blas_threads
+from covey._core.fit.reals import RealTarget, copula, fit_points, margin_points, normal_margins, shrink
+from covey._core.noise.integers import CLAMP
+from covey._core.numbers.grid import BRANCHING, Measure, NumberGrid
+from covey._core.numbers.tree import Tree, tree_measure
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.paper.bodies import Body
+from covey._core.tables.counts import part
+from covey._core.tables.domain import RangeCounts
+from covey._core.tables.reals import (
+    CODE_BITS,
+    UNIT,
+    RealGrid,
+    Spread,
+    length_counts,
+    moment_sums,
+    scale_sums,
+    squares_of,
+)
+from covey._methods.laws import BodyLaw
+from covey._methods.model import Ask, Asking, Fitted, Part, Setting, Statistic, entries, with_certificate
+from covey._methods.regain.bits import in_ball, in_cone
+from covey._methods.regain.measure_tables import ONE_ROW
+from covey.errors import ParameterError
+from covey.measure.measurement import Measurement
+from covey.measure.query import Every, Factor, Query
+from covey.privacy.budget import Budget
+from covey.privacy.gate import WHOLE, Moves
+
+# Shares of the budget, tuned on the tables of benchmarks/bodies.py.
+MARGINS = Fraction(35, 100)
+RADIUS = Fraction(5, 100)
+CONSTANT = Fraction(1, 3)  # squared constant coordinate of the matrix mechanism over the squared radius, as for bits
+MEAN_WEIGHT = Fraction(22, 100)  # of the means in a joint Gaussian, over the squared radius, as for bits
+# Deviations of the noise on a count of a margin that is counted once, over n: beyond the first a margin tells less than a normal
+# law does, below the second and the third a finer grid is worth its further rounds.
+COARSE = 0.02
+MEDIUM = 0.012
+FINE = 0.002
+MORE_MARGINS = Fraction(55, 100)  # for margins, where pairs are clear enough with what is then left of the budget
+CLEAR_PAIRS = 0.03  # deviation of the noise on a correlation, times √p, up to which that is so
+PAIRS = 0.15  # deviation of the noise on a correlation, times √p, beyond which pairs are noise
+RADII = 12  # bins of the histogram of lengths
+# Squared radii per column, in spreads, that may be chosen: nothing is worth cutting beyond.
+SHORTEST = 1.5
+LONGEST = 8.0
+MIDDLE = 1.5  # squared radius per column, in spreads, at which noise is predicted: a typical choice
+POINTS = 4096  # of K, equally weighted: rows are drawn from these
+
+
+@dataclass(frozen=True)
+class RealPlan:
+    """Public choices: functions of n, p and the budget alone."""
+
+    mechanism: (
+        str  # "full" (margins, then moments in their scale), "box" (in the box's own scale), "margins" or "means"
+    )
+    shares: dict[str, Fraction]  # of the budget, by purpose
+    rounds: int = 0  # how often a margin is counted: a tree of so many levels
+
+    @property
+    def grid(self) -> NumberGrid:
+        """Codes of a margin: the first and the last are the bounds themselves, which many records may share."""
+        size = BRANCHING**self.rounds
+        return NumberGrid(size, atoms=(0, size - 1))
+
+
+def plan_reals(n: int, p: int, budget: Budget) -> RealPlan:
+    """Which measurements, and how the budget is shared among them.
+
+    Pairs are measured where their noise leaves something of them, in the scale of private margins where these are clear enough to
+    give one. Means and margins alone are left where pairs would be noise.
+    """
+    longest = int(LONGEST * p) * UNIT**2
+    if 2 * n * longest >= CLAMP or n >= 1 << 32 or isqrt(longest) >= 1 << 20:  # of the integers that hold sums
+        raise ParameterError(f"a table of {n} rows and {p} numeric columns is too large: its sums would pass 2^61.")
+    rest = 1 - MARGINS - RADIUS
+    rounds = margin_rounds(n, p, budget.part(MARGINS))
+    if p < 2:
+        rounds = margin_rounds(n, p, budget.part(Fraction(1, 2)))
+        if rounds:
+            return RealPlan("full", {"margins": Fraction(1, 2), "moments": Fraction(1, 2)}, rounds)
+        return RealPlan("box", {"moments": Fraction(1)})
+    if sqrt(p) * pair_noise(n, p, MIDDLE * p, budget.part(1 - MORE_MARGINS - RADIUS)) <= CLEAR_PAIRS:
+        rounds = margin_rounds(n, p, budget.part(MORE_MARGINS))
+        if rounds:
+            shares = {"margins": MORE_MARGINS, "radius": RADIUS, "moments": 1 - MORE_MARGINS - RADIUS}
+            return RealPlan("full", shares, rounds)
+    if rounds and sqrt(p) * pair_noise(n, p, MIDDLE * p, budget.part(rest)) <= PAIRS:
+        return RealPlan("full", {"margins": MARGINS, "radius": RADIUS, "moments": rest}, rounds)
+    if sqrt(p) * pair_noise(n, p, float(p), budget) <= PAIRS:
+        return RealPlan("box", {"moments": Fraction(1)})
+    rounds = margin_rounds(n, p, budget)
+    if rounds:
+        return RealPlan("margins", {"margins": Fraction(1)}, rounds)
+    return RealPlan("means", {"means": Fraction(1)})
+
+
+def margin_rounds(n: int, p: int, budget: Budget) -> int:
+    """How many levels the trees of p margins have; 0 where their counts would be noise."""
+    noise = count_noise(p, budget) / n
+    if noise > COARSE:
+        return 0
+    return 3 if noise <= FINE else 2 if noise <= MEDIUM else 1
+
+
+def count_noise(rounds: int, budget: Budget) -> float:
+    """Deviation of the noise on a count, if so many rounds share a charge."""
+    return budget.part(Fraction(1, rounds)).deviation(2, 2)
+
+
+def pair_noise(n: int, p: int, radius_squared: float, budget: Budget) -> float:
+    """Deviation of the noise on a mean product of rows with that squared radius."""
+    if budget.pure:
+        return float(budget.laplace_scale(1)) * 2 * (1 + float(CONSTANT)) * radius_squared * sqrt((p + 2) / 2) / n
+    return sqrt(budget.variance(1)) * (1 + float(MEAN_WEIGHT)) * radius_squared / n
+
+
+def radii(p: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Squared radii to choose from, in squared spreads."""
+    return np.asarray(np.geomspace(SHORTEST, LONGEST, RADII) * p)
+
+
+STEPS = 1 << CODE_BITS  # of a column between its bounds
+NARROWEST = STEPS >> 12  # spread of a column: rows stay integers that are summed exactly
+CENTRE = 1 << (CODE_BITS - 1)  # the middle of a column
+CLEAR = 2.5  # deviations of noise above which rows beyond a radius are believed
+LOST = 0.25  # weight of variance beyond the radius: the fit gives most of it back, through the margins
+LARGE_NOISE = 0.05  # what pairs may lose to noise: below it tails are not worth cutting
+# Of a covariance, in Frobenius norm: with more noise points would follow the noise to the ends of the body.
+UNSURE = 0.4
+LEAST_SD = 0.01  # of the box: a spread that is measured is never taken for less
+
+
+# Measurements.
+
+
+def coarser(codes: Array, size: int) -> Array:
+    """Codes on a grid of so many steps, each from its own code alone; the first and the last are for the bounds themselves."""
+    inner = 1 + ((codes.astype(np.int64) * (size - 2)) >> CODE_BITS)
+    return np.where(codes == 0, 0, np.where(codes == STEPS - 1, size - 1, inner))
+
+
+def measure_margins(told: Setting, plan: RealPlan, public: np.random.Generator) -> Asking[list[Measure]]:
+    """A tree over every column, all of them a level at a time: a round is one partition a column, which moves by 2 in ℓ1.
+
+    All rounds of all columns have equal shares of the charge, whatever the trees look like (docs/proofs/trees.md).
+    """
+    grid, p = plan.grid, told.p
+    trees = [Tree(grid, told.n) for _ in range(p)]
+    share = Fraction(1, p * grid.rounds)
+    law = ""
+    for turn in range(grid.rounds):
+        edges = tuple(tree.edges for tree in trees)
+        kernel = RangeCounts(tuple(range(p)), edges)
+        counts = Statistic.sum(kernel, partial(coarser, size=grid.size))
+        asks = []
+        for i, own in enumerate(edges):
+            query = Query([(i,)], {i: Factor(own, np.arange(len(own) - 1))})
+            asks.append(Ask("margins", [Part(query, counts.map(part, i), len(own) - 1)], ONE_ROW, share))
+        for tree, found in zip(trees, (yield asks), strict=True):
+            tree.see(found.values, float(found.sd))
+            law = found.law
+            if turn + 1 < grid.rounds:
+                tree.grow()
+    return [tree_measure(tree, law == "laplace", public) for tree in trees]
+
+
+def measure_radius(told: Setting, spread: Spread) -> Asking[int]:
+    """The squared radius at which noise and the variance lost beyond it are least together, from a noisy histogram of lengths.
+
+    A replaced row moves the histogram by 2 in ℓ1, √2 in ℓ2.
+    """
+    n, p = told.n, told.p
+    grid = radii(p)
+    edges = np.floor(grid * UNIT**2).astype(np.int64)
+    exact = Statistic.sum(partial(length_counts, spread=spread, edges=edges)).map(part)
+    own = Part(Query.derived("squared length", p, len(edges) + 1), exact, len(edges) + 1)
+    (found,) = yield [Ask("radius", [own], ONE_ROW)]
+    beyond = np.cumsum(found.values[::-1])[::-1][1:] / n
+    beyond[beyond < CLEAR * found.sd / n * np.sqrt(np.arange(len(grid), 0, -1))] = 0
+    beyond = np.maximum.accumulate(beyond[::-1])[::-1]
+    lost = np.cumsum((np.diff(grid, append=grid[-1]) * beyond)[::-1])[::-1]
+    noise = np.array([p * pair_noise(n, p, float(r), told.allowance("moments")) for r in grid])
+    cost = LOST * lost + noise
+    cost[grid < min(p * LARGE_NOISE / noise[0] * grid[0] / p, grid[-1] / 2)] = np.inf
+    return int(edges[int(np.argmin(cost))])
+
+
+def measure_moments(told: Setting, spread: Spread) -> Asking[tuple[Measurement, Measurement]]:
+    """Means and products of all pairs, squares included, of rows in the ball, in spreads; squares have √2 times a pair's noise.
+
+    Matrix Laplace noise: rows (a, u) have squared length at most a² + R², so their matrix moves by 2(a² + R²) in nuclear norm.
+    Or one Gaussian: ½‖uuᵀ − vvᵀ‖² + w‖u − v‖² ≤ (R² + w)²: pairs get a variance σ², squares 2σ², means σ²/w.
+    """
+    p, R2 = told.p, spread.radius_squared
+    one, two = told.n * UNIT, told.n * UNIT**2
+    sums = Statistic.sum(partial(moment_sums, spread=spread))
+    first, second = sums.map(part), sums.map(squares_of)
+    single, pairs = (Query(Every(p, degree), {}, "product") for degree in (1, 2))
+    if told.pure:
+        a = max(1, isqrt(int(CONSTANT * R2)))  # ≈ √(R²/3), in the integer steps of rows
+        parts = [
+            Part(single, first.map(entries, None), (slice(0, 1), slice(1, p + 1))),
+            Part(pairs, second, (slice(1, p + 1), slice(1, p + 1))),
+        ]
+        weights = [Fraction(1, a), *[WHOLE] * p]
+        mean, pair = yield [Ask("moments", parts, in_cone(Fraction(R2 + a * a)), noise="matrix", weights=weights)]
+        mean = replace(mean, values=mean.values[0], sd=mean.sd / a)
+        values = pair.values
+    else:
+        weight, upper = MEAN_WEIGHT * R2, np.triu_indices(p, 1)
+        parts = [
+            Part(single, first, p, weight),
+            Part(pairs, second.map(np.diagonal), p, Fraction(1, 2)),
+            Part(pairs, second.map(entries, *upper), len(upper[0])),
+        ]
+        mean, square, pair = yield [Ask("moments", parts, in_ball(Fraction(R2), weight))]
+        values = np.diag(square.values)
+        values[upper] = pair.values
+        values.T[upper] = pair.values
+    mean = replace(mean, values=mean.values / one, sd=mean.sd / one, per=1)
+    return mean, replace(pair, values=values / two, sd=pair.sd / two, per=1)
+
+
+def measure_scales(told: Setting) -> Asking[tuple[Floats, Floats, float]]:
+    """Means and mean squares of numbers between 0 and 1, and the deviation of their noise: 2p sums, which move by 1 each."""
+    n, p = told.n, told.p
+    own = Part(Query(Every(2 * p, 1), {}, "product"), Statistic.sum(scale_sums).map(part), 2 * p, unit=n * UNIT)
+    moves = Moves(linf=UNIT, l2_squared=2 * p * UNIT**2, added=Moves(linf=UNIT, l2_squared=2 * p * UNIT**2))
+    (found,) = yield [Ask("means", [own], moves, noise="cube" if told.pure else "independent")]
+    half = 0.5 / UNIT  # what cutting off takes, on average
+    mean, square = np.split(found.values + half, 2)
+    return np.asarray(mean), np.asarray(square), float(found.sd)
+
+
+# The fit.
+
+
+@dataclass(frozen=True)
+class RegainBody:
+    """`regain` for real rows in a body, given as codes on its public grid."""
+
+    certificate: Fraction
+    body: Body
+    grid: RealGrid
+    rounded: bool = False  # whether rows of a product of simplices are categories
+    first_pass: tuple[Callable[[Array], Any], ...] = ()  # arrays are in memory: nothing is added up while they are read
+
+    def plan(self, n: int, p: int, budget: Budget) -> RealPlan:
+        """All public choices."""
+        return plan_reals(n, p, budget.part(1 - self.certificate))
+
+    def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
+        """The plan's shares, and the certificate's."""
+        return with_certificate(self.plan(n, p, budget).shares, self.certificate)
+
+    def ask(self, told: Setting) -> Asking[Fitted]:
+        """Private points of K, equally weighted."""
+        plan, p, public = self.plan(told.n, told.p, told.budget), told.p, told.public("fit")
+        with blas_threads(1):
+            if plan.mechanism == "means":
+                scaled = yield from _means_alone(told, public)
+            elif plan.mechanism == "box":
+                box = Spread(np.full(p, CENTRE), np.full(p, CENTRE), p * UNIT**2)
+                scaled = self._moments_in_box(box, (yield from measure_moments(told, box)), told, public)
+            else:
+                measures = yield from measure_margins(told, plan, told.public("shapes"))
+                live, lower, width = self.grid.live, self.grid.lower, self.grid.width
+                each = zip(measures, live, strict=True)
+                margins = np.stack([margin_points(m, lower[j], width[j], POINTS) for m, j in each], axis=1)
+                told.tick(0.2)
+                if plan.mechanism == "margins":
+                    scaled = copula(POINTS, np.eye(p), margins, public)
+                else:
+                    doubt = count_noise(p * plan.rounds, told.allowance("margins")) / told.n
+                    scaled = yield from self._moments_in_scale(told, margins, doubt, public)
+            points = self.body.project(self.grid.points(np.clip(scaled, 0.0, 1.0)))
+            cloud = WeightedPoints(np.full(len(points), 1 / len(points)), points)
+            return Fitted(BodyLaw(cloud, self.body, self.grid, self.rounded))
+
+    def _inside(self, scaled: Floats) -> Floats:
+        """The nearest points of K, between 0 and 1."""
+        points = self.body.project(self.grid.points(np.clip(scaled, 0.0, 1.0)))
+        return np.clip(self.grid.scaled(points), 0.0, 1.0)
+
+    def _moments_in_scale(
+        self, told: Setting, margins: Floats, doubt: float, public: np.random.Generator
+    ) -> Asking[Floats]:
+        """Moments of rows in the centre and the spread of private margins, of which noise may hide a mass of `doubt`."""
+        centre = np.rint(margins.mean(axis=0) * STEPS).astype(np.int64)
+        sd = np.sqrt(margins.var(axis=0) + doubt / 4)  # that mass may lie half a box away: the spread allows for it
+        spread = Spread(centre, np.maximum(np.rint(sd * STEPS).astype(np.int64), NARROWEST), 0)
+        widest = int(radii(told.p)[-1] * UNIT**2)
+        radius = (yield from measure_radius(told, spread)) if told.has("radius") else widest
+        spread = replace(spread, radius_squared=radius)
+        mean, second = yield from measure_moments(told, spread)
+        C = shrink(second.values - np.outer(mean.values, mean.values), float(second.sd))
+        target = RealTarget(spread, mean.values, C, float(mean.sd), float(second.sd))
+        start = self._inside(copula(POINTS, target.covariance, margins, public))
+        return fit_points(start, margins, target, self._inside, lambda t: told.tick(0.3 + 0.7 * t))
+
+    def _moments_in_box(
+        self, spread: Spread, found: tuple[Measurement, Measurement], told: Setting, public: np.random.Generator
+    ) -> Floats:
+        """Moments in the box's own scale: normal margins inside it; where noise is large, a normal law that is projected."""
+        mean, sd = np.clip(found[0].values, -1, 1), float(found[1].sd)
+        C = found[1].values - np.outer(mean, mean)
+        if len(C) * sd > UNSURE * float(np.linalg.norm(C)):
+            x, V = np.linalg.eigh(C)
+            drawn = public.standard_normal((POINTS, len(C))) @ (V * np.sqrt(np.maximum(x, LEAST_SD**2))).T
+            return self._inside((1 + mean + drawn) / 2)
+        variance = np.clip(np.diag(C), (2 * LEAST_SD) ** 2, 1 - mean**2 + (2 * LEAST_SD) ** 2)
+        np.fill_diagonal(C, variance)
+        target = RealTarget(spread, mean, shrink(C, sd), float(found[0].sd), sd)
+        margins = normal_margins((1 + mean) / 2, np.sqrt(np.diag(target.covariance)) / 2, POINTS)
+        start = self._inside(copula(POINTS, target.covariance, margins, public))
+        return fit_points(start, None, target, self._inside, told.tick)
+
+
+def _means_alone(told: Setting, public: np.random.Generator) -> Asking[Floats]:
+    """Columns by themselves: normal margins inside the box, with shrunken means and spreads."""
+    mean, square, sd = yield from measure_scales(told)
+    mean = np.clip(_shrunken(mean, sd, 0.5, 1 / 12), 0, 1)
+    variance = _shrunken(square, sd, 1 / 3, 1 / 12) - mean**2
+    variance = np.clip(variance, LEAST_SD**2, mean * (1 - mean) + LEAST_SD**2)
+    return copula(POINTS, np.eye(told.p), normal_margins(mean, np.sqrt(variance), POINTS), public)
+
+
+def _shrunken(noisy: Floats, sd: float, blind: float, most: float) -> Floats:
+    """Numbers shrunk toward their average, and that toward a blind guess, as far as their noise demands."""
+    common = blind + (float(noisy.mean()) - blind) / (1 + sd**2 / most / len(noisy))
+    signal = min(max(float(noisy.var()) - sd * sd, 0.0), most) if len(noisy) > 1 else most
+    return np.asarray(common + (noisy - common) * signal / (signal + sd * sd))
