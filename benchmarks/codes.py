@@ -178,8 +178,8 @@ def page(rows: list[dict]) -> str:
 NOTE = """**Where it is bad.**
 
 - With 100,000 codes, levels and a δ the groups themselves are off by .15, four times as far as without levels.
-- 3,000 codes take 50 processor seconds, 10,000 codes 2: drawing refines tables of all pairs of categories up to some size, and
-  that is where the time goes.
+- 3,000 codes took 50 processor seconds in these runs, 10,000 codes 2: up to 4,000 categories drawing matches pair tables. It now
+  looks only at the cells that change: 3.3 seconds for the same release, row for row.
 - Rare codes are lost in noise: of 100,000 codes half of the rows would have to move, where a fresh sample has .30.
 - A single column of codes is closer under pure ε than with a δ; pairs are mostly closer with a δ.
 - Levels bring groups to half of their distance and pairs to four fifths (with a δ, up to 30,000 codes). Rates within single
