@@ -103,6 +103,15 @@ def test_categories_are_valid_and_follow_the_centres(m):
         np.testing.assert_allclose(joint, points[:, :3].T @ points[:, 4:] / 20, atol=0.004)
 
 
+def test_chance_decides_which_of_many_rare_categories_are_drawn(monkeypatch):
+    """Half of 5,000 codes are expected .11 times, the others .09 times; without chance the first half had all rows."""
+    expected = np.tile(np.repeat([0.011, 0.009], 2500), (10, 1))
+    drawn = round_table(expected, np.full(10, 50), np.random.default_rng(3)).sum(axis=0)
+    assert drawn[:2500].sum() / 500 == pytest.approx(0.55, abs=0.06)
+    monkeypatch.setattr(balanced_module, "RARE", 1.0)
+    assert round_table(expected, np.full(10, 50), np.random.default_rng(3)).sum(axis=0)[:2500].sum() == 500
+
+
 def test_rounded_tables_keep_their_row_sums():
     generator = np.random.default_rng(13)
     totals = generator.integers(0, 9, 40)

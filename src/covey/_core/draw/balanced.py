@@ -23,6 +23,7 @@ from covey._core.tables.zeros import Zeros
 BALANCED_ROWS = 250_000
 REFINE_ROWS = 1_000_000
 REFINE_CATEGORIES = 4000
+RARE = 0.01  # of the rows: below it, which of the rarest categories are drawn moves no share that anybody sees
 DENSE = 4  # cells for each place that is looked at: up to so many, whole tables are computed faster than places
 # A sweep over all columns costs their square: ten up to so many columns, fewer beyond, one at least.
 REFINE_COLUMNS = 1000
@@ -199,10 +200,14 @@ def sample_by_centre(
 def round_table(expected: Floats, totals: Integers, public: np.random.Generator) -> Integers:
     """Integers near a table of expected counts, with exact row sums; what a row leaves over is carried to the next.
 
-    Where nothing is expected nothing is put: what is carried waits for the next row that has room for it.
+    Where nothing is expected nothing is put: what is carried waits for the next row that has room for it. Where many categories
+    are expected less than once, chance decides which of them are drawn: the largest would always be, and their likes never.
     """
     out = np.zeros(expected.shape, dtype=np.int64)
-    carried = np.zeros(expected.shape[1])
+    carried, once = np.zeros(expected.shape[1]), expected.sum(axis=0)
+    rare = once < 1
+    if once[rare].sum() > RARE * totals.sum():
+        carried[rare] = public.random(int(rare.sum())) - 0.5
     for j in public.permutation(len(expected)):
         want = expected[j] + carried
         open_ = expected[j] > 0
