@@ -128,3 +128,13 @@ def test_every_notebook_is_in_the_story_and_in_the_navigation():
     for picture in (ROOT / "docs/pictures/paper").glob("*.svg"):
         assert f"pictures/paper/{picture.name}" in story
     assert len(NOTEBOOKS) == 9
+
+
+def test_the_tutorial_is_a_notebook_with_the_code_of_its_page():
+    from examples.notebook import PAGE, notebook
+
+    page = PAGE.read_text(encoding="utf-8")
+    cells = notebook(page)["cells"]
+    code = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+    assert code == [block.strip() for block in re.findall(r"^```python\n(.*?)^```$", page, re.S | re.M)]
+    assert len({cell["id"] for cell in cells}) == len(cells) > len(code) > 5
