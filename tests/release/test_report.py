@@ -54,7 +54,8 @@ def page(released):
 
 
 def test_a_private_report_says_what_the_issue_of_a_release_is(page, released):
-    assert "; ".join(h["text"] for h in page.all("h2")) == (
+    # Noise decides whether anything "became coarser".
+    assert "; ".join(h["text"] for h in page.all("h2") if h["text"] != "What became coarser") == (
         "The first synthetic rows; At a glance; What it protects; How the budget was spent; How accurate it is; "
         "What the table looks like; What goes together; What is stronger than the noise; What was released; "
         "What the guarantee rests on; Cite and reuse"
