@@ -36,7 +36,7 @@ from covey.table.csvfile import CsvFile
 from covey.table.databases import Database, DatabaseTable, is_database
 from covey.table.dialects import Dialect, Spelling, check_encoding
 from covey.table.fields import GUARDED
-from covey.table.frames import FrameForm, remember
+from covey.table.frames import FrameForm, as_polars, column_at, frame_origin, remember
 from covey.table.rules import Domain
 from covey.table.workbook import SUFFIXES as WORKBOOK_SUFFIXES
 from covey.table.workbook import read_sheet
@@ -232,50 +232,32 @@ def existing(path: Path) -> Path:
     return path
 
 
-def _origin(frame: Any) -> str:
-    if isinstance(frame, str | Path):
-        return "csv"
-    if isinstance(frame, Mapping):
-        return "columns"
-    nw = optional("narwhals")
-    try:
-        return str(nw.from_native(frame, eager_only=True).implementation.name).lower()
-    except nw.exceptions.DuplicateError:
-        return "pyarrow" if hasattr(frame, "rename_columns") else "pandas"
-    except TypeError:
+def _read_frame(frame: Any, schema: Domain | None) -> Table:
+    origin = "columns" if isinstance(frame, Mapping) else frame_origin(frame)
+    if origin is None:
         raise ParameterError(
             "a table is a path, a covey.Database, a pandas, polars or pyarrow frame, or a mapping of columns, got "
             f"{type(frame).__name__}. Collect lazy frames first."
-        ) from None
-
-
-def _read_frame(frame: Any, schema: Domain | None) -> Table:
-    origin = _origin(frame)
+        )
     written, usual = spellings(schema, origin), Spelling()
     if origin == "columns":
-        read = {str(name): as_series(str(name), v, written.get(str(name), usual)) for name, v in frame.items()}
-        columns, ignored = _choose(read, schema)
+        given = {str(name): as_series(str(name), v, written.get(str(name), usual)) for name, v in frame.items()}
+        columns, ignored = _choose(given, schema)
         lengths = {len(series) for series in columns.values()}
         if len(lengths) > 1:
             raise InputError("the columns have different lengths.")
         return Table(columns, lengths.pop() if lengths else 0, origin, ignored=ignored)
     names = [str(name) for name in (frame.column_names if origin == "pyarrow" else frame.columns)]
     places, ignored, twice = match(names, schema)
-    if twice:  # by place: no library gives one of two columns by a name that both have
-        numbers = [str(j) for j in range(len(names))]
-        frame = frame.rename_columns(numbers) if origin == "pyarrow" else frame.set_axis(numbers, axis=1)
-    wide = optional("narwhals").from_native(frame, eager_only=True)
     columns, types = {}, {}
     for name, j in sorted(places.items(), key=lambda place: place[1]):
-        column = wide.get_column(wide.columns[j])
+        native = column_at(frame, j, origin)
         spelling = written.get(name, usual)
-        native = column.to_native()
         types[name] = remember(origin, native.type if origin == "pyarrow" else native.dtype)
         own = pandas_series(name, native, spelling) if origin == "pandas" else None
-        columns[name] = (
-            spelled(plain(column.to_polars()).alias(name), spelling) if own is None else cell_by_cell(own).alias(name)
-        )
-    return Table(columns, len(wide), origin, ignored=ignored, twice=twice, types=types)
+        read = spelled(plain(as_polars(native, origin)), spelling) if own is None else cell_by_cell(own)
+        columns[name] = read.alias(name)
+    return Table(columns, len(frame), origin, ignored=ignored, twice=twice, types=types)
 
 
 def _choose_again(table: Table, schema: Domain | None) -> Table:
