@@ -32,7 +32,6 @@ pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("
 # Whose functions make words: what they call fails through them. The claim is let go when all is done.
 ABOVE_THE_DATA = tuple(str(Path(covey.__file__).parent / name) for name in ("release", "answers"))
 
-
 SEX = entry("sex", "string", enum=["f", "m"], required=True)
 LOWER = {"less_equal": {"left": "ap_lo", "right": "ap_hi"}}
 
@@ -84,9 +83,6 @@ def test_rules_of_learned_schemas_that_contradict_each_other_are_refused_before_
     with pytest.raises(ParameterError, match="contradict each other"):
         release(order)
     assert [event.kind for event in Ledger(order.ledger).history("people")] == ["open"]
-
-
-# Failures that are put in, one after the other, at every function that is called once the data are safe.
 
 
 @pytest.fixture(scope="module")

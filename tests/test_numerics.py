@@ -27,8 +27,6 @@ from covey.privacy import gate as gate_module
 
 SOURCE = Path(covey.__file__).parent
 
-# Everything that meets data is an exact integer.
-
 
 def test_only_these_functions_read_records_or_say_what_is_computed_of_them():
     """A function that comes to do so must be added here, after its sensitivity was proved and its audit written."""
@@ -126,9 +124,6 @@ def test_squares_of_bits_take_the_short_way():
     assert (joined(integer_squares(X)) == X.astype(int).T @ X).all()
 
 
-# Overflow is impossible, by a bound on public sizes.
-
-
 def test_sums_stay_exact_up_to_the_bound_and_longer_tables_are_refused():
     from covey._core.tables.counts import UNIT
     from covey._methods.records import REAL_BITS
@@ -144,9 +139,6 @@ def test_sums_stay_exact_up_to_the_bound_and_longer_tables_are_refused():
             covey.PrivateSynthesizer(1.0, method=method).check(MAX_ROWS + 1)
     with pytest.raises(ParameterError, match="Declare fewer categories"):
         covey.PrivateSynthesizer(1.0, domain=[2, 2**14]).check(MAX_ROWS)
-
-
-# Noise is drawn and rounded before it is added.
 
 
 @pytest.mark.parametrize("pure", [True, False])
@@ -165,9 +157,6 @@ def test_where_no_pair_noise_can_be_drawn_columns_come_out_independent():
         synth = covey.PrivateSynthesizer(1e-12, domain=[3] * 600, certificate_share=0, seed=1).fit(X)
     assert len(synth.centres) == 1
     assert np.isfinite(synth.centres.points).all()
-
-
-# PVEC's output is quantised before use, and cells rest on the quantised directions.
 
 
 @pytest.mark.parametrize("real", [True, False])

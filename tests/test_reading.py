@@ -105,7 +105,6 @@ def with_row(columns, **row):
 
 NOT_IN_PATIENTS = "1 of .* rows have a 'who' that is not in patients"
 
-
 BAD = {
     "an orphan": (lambda p, v: with_row(v, who="q", day="1", ward="a"), NOT_IN_PATIENTS),
     "nobody's event": (lambda p, v: with_row(v, who="", day="1", ward="a"), NOT_IN_PATIENTS),

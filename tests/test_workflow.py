@@ -357,7 +357,6 @@ def test_numbers_of_a_draw_are_compared_in_twentieths_of_the_true_rows():
 
 PERSONS = 311
 
-
 FIELDS = (
     Field("ward", "string", enum=("A", "B", "C"), required=True),
     Field("age", "integer", 0, 99, bins=5, required=True),

@@ -182,9 +182,6 @@ def test_cells_that_do_not_fit_are_seen_before_anything_is_spent(steward, server
     page.get_by_text("it has been released").wait_for()
 
 
-# While a release runs, when the app is killed, and after it was started again.
-
-
 def test_back_a_reload_and_a_second_tab_show_the_release_that_is_under_way(steward, server):
     page = steward.page
     steward.to_review("tabs")

@@ -249,9 +249,6 @@ def test_twins_tells_tables_apart_that_leave_different_traces(desk):
         desk.twins(table_bytes(ROWS[1:]), table_bytes())
 
 
-# 1 to 11: the file.
-
-
 def parquet_of(data):
     file = io.BytesIO()
     pl.read_csv(data, infer_schema=False).write_parquet(file)
@@ -317,7 +314,6 @@ def test_a_table_that_cannot_be_read_is_refused_in_the_same_words_whatever_a_rec
     assert len(said) == 1
 
 
-# By the number of the bad input: the table's name, what it holds (None where there is none), and words of the refusal.
 def test_bad_input_01_a_file_that_may_not_be_read(desk, monkeypatch):
     real = Path.open
 
@@ -472,8 +468,6 @@ def test_bad_input_10_extra_column_is_ignored_and_logged(desk):
         assert b"secret" not in path.read_bytes()
 
 
-# 12 to 18: records.
-
 REQUIRED = [
     entry("city", "string", enum=["Rome", "Oslo", "Lima"], required=True, default="Oslo"),
     entry("age", "integer", 0, 99, required=True, default=50, bins=5),
@@ -481,7 +475,6 @@ REQUIRED = [
 ]
 BLANKS = {"blank": ",,,,", "spaces": " ,  ,\t, ,   ", "quoted": '"","","","",""'}
 BLANKS |= {"NaN": "NaN,nan,NAN,NaN,nan", "null": "null,NULL,null,Null,null"}
-
 
 BEYOND = {
     "above": ("Rome,100,5000.01,true,2021-01-01", [4, 3, 3]),
@@ -493,7 +486,6 @@ BEYOND = {
     "digits": ("Rome," + "9" * 400 + "," + "9" * 30 + ",true,2020-12-31", [4, 3, 3]),
 }
 
-
 TEXTS = {
     "words": "Rome,forty,a lot,perhaps,yesterday",
     "comma": 'Rome,"1,5","1,5",true,"17,5,2020"',
@@ -502,7 +494,6 @@ TEXTS = {
     "spaces": "Rome, 34 , 1234.56 , true , 2020-05-17 ",
     "arabic": "Rome,٣٤,½,✓,二〇二〇",
 }
-
 
 # By the number of the bad input: a record, and how it is read. Four of the columns have a last category for what is missing,
 # the required flag is false then. What is written down of it, for the owner of the table, is tested in tests/table.
@@ -685,9 +676,6 @@ def test_bad_input_17_constant_columns_and_identical_rows_are_nothing_special(de
     desk.twins(table_bytes(same), table_bytes([*same[1:], ROWS[0]]), modes=((), ("--seed", "5")))
     for rows in (same, ["Rome" + row[4:] for row in ROWS], [",,,,"] * len(ROWS)):
         desk.twins(table_bytes(rows), table_bytes())
-
-
-# 19 to 29: public parameters.
 
 
 def anonymize(desk, *options, out="out"):
@@ -930,9 +918,6 @@ def test_bad_input_35_a_failed_replacement_keeps_the_old_bundle(desk, monkeypatc
     assert (desk.folder / "out" / "SHA256SUMS").read_bytes() == old
     ok("verify", "out")
     assert spent() == 2
-
-
-# Odd columns of numbers give valid rows.
 
 
 ODD = {

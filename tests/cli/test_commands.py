@@ -308,8 +308,6 @@ def test_a_release_takes_triples_and_an_earlier_release():
     assert not Path("third").exists()
 
 
-# Rules that true rows break, and synthetic rows that are altered to keep rules, are counted and told.
-
 SUMMED = [*(entry(name, "integer", 0, 50, required=True) for name in "ab")]
 SUMMED.append(entry("w", "string", enum=["x", "y"], required=True))
 SUM = {"linear": {"coefficients": {"a": 1, "b": 1}, "maximum": 60}}  # what the fit does not keep by itself

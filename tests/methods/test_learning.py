@@ -354,8 +354,6 @@ def test_learned_rows_keep_flags_and_whole_numbers_and_rules_speak_of_them():
     assert any("'phone' (boolean, No or Yes)" in line for line in release.privacy.assumed)
 
 
-# By person: neighbours differ in one person with all their rows.
-
 OF_PERSONS = Description(
     (
         Resource("people", schema(age="integer", town="string"), "id"),

@@ -72,8 +72,6 @@ def test_very_many_numbers_get_fewer_bins_and_few_keep_theirs():
         assert q * bins <= MOST_MERGED
 
 
-# Plan, check, early refusal and guard.
-
 SURE = {"required": True, "confirmed": True}
 FIELDS = (
     Field("code", "string", enum=tuple(f"k{i}" for i in range(300)), **SURE),

@@ -43,9 +43,6 @@ def survey(n=4000, seed=0):
     return X, sizes
 
 
-# What a user gets.
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_bits_are_far_better_than_independent_columns(delta):
     synth = covey.PrivateSynthesizer(3.0, delta, seed=1).fit(PATIENTS)
@@ -151,9 +148,6 @@ def test_the_certificate_covers_end_to_end():
     assert misplaced <= 5
 
 
-# Grace.
-
-
 @quiet
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 @pytest.mark.parametrize(
@@ -211,9 +205,6 @@ def test_codes_outside_the_domain_are_refused(table):
 def test_columns_of_limits_must_exist():
     with pytest.raises(ParameterError, match="at_most"):
         covey.PrivateSynthesizer(1.0, at_most=[([0, 1, 99], 1)]).fit(PATIENTS)
-
-
-# Plans are public.
 
 
 def test_plans_never_see_a_record():

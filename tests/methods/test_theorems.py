@@ -106,9 +106,6 @@ def test_lemma_3_3_the_half_is_attained_and_a_quarter_is_not_enough():
     assert wrong > bounds.lemma_3_3(t, "improved").value
 
 
-# Theorem 5.9 with recorded noise
-
-
 def right_points(blocks, b):
     return damped_means(blocks, b)
 
@@ -154,9 +151,6 @@ def test_theorem_5_9_damping_noise_and_projection(cells, points, weights):
     statement = error <= bounds.theorem_5_9(alpha, tail, d, s=covering.size, b=b, n=n, **noise).value
     measured = error <= bounds.theorem_5_9_measured(within, tail, d, small=small, **noise).value
     assert (statement and measured) == (cells is lattice_cells and moved_points and moved_weights)
-
-
-# Algorithm 1 and Theorem 4.1
 
 
 def on_a_line(n, generator):

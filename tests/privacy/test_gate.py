@@ -24,9 +24,6 @@ SOURCE = Path(covey.__file__).parent
 SECRET = Exact(np.arange(5))
 WHOLE = Fraction(1)
 
-# Sealed.
-
-
 LOOKS = {
     "bool": bool,
     "int": int,
@@ -102,9 +99,6 @@ def test_only_the_gate_touches_the_inside_of_an_exact_value(tmp_path):
         file = tmp_path / "wrong.py"
         file.write_text(wrong)
         assert inside(file)
-
-
-# Scales: in one place, for every law, with rows per person multiplied in.
 
 
 @pytest.mark.parametrize("k", [1, 5])
@@ -212,9 +206,6 @@ def test_the_stated_standard_deviation_of_the_cube_is_that_of_its_noise():
     assert cube.std() != pytest.approx(sd * 1.2, rel=0.1)
 
 
-# The book.
-
-
 def test_the_book_holds_what_was_done_and_what_was_not_used_is_stated():
     gate = Gate(make_budget(1.0), {"a": Fraction(1, 2), "b": Fraction(1, 4), "c": Fraction(1, 4)}, Streams.from_seed(1))
     zero = Exact(np.zeros(2, dtype=np.int64))
@@ -231,9 +222,6 @@ def test_purposes_have_streams_of_their_own():
         gate = a_gate(purpose, amount=Fraction(1, 1000), streams=Streams.from_seed(3))
         draws.append(gate.measure(purpose, Exact(np.zeros(20, dtype=np.int64)), 20, Moves(l1=1)).values.tolist())
     assert draws[0] == draws[2] != draws[1]
-
-
-# What each part of the gate says and gives back.
 
 
 def charges(found):

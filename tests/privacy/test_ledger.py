@@ -126,9 +126,6 @@ def refuses(ledger, match, name, epsilon, delta, *rest, error=LedgerError):
     return said[0]
 
 
-# Amounts.
-
-
 @given(st.fractions(min_value=0, max_value=1000), st.fractions(min_value=0, max_value=1))
 def test_a_charge_is_rounded_up_and_a_cap_down_by_less_than_one_unit(epsilon, delta):
     up, down = Amount.rounded_up(epsilon, delta), Amount.rounded_down(epsilon, delta)
@@ -205,9 +202,6 @@ def test_a_pure_charge_has_no_rho(ledger):
     )
 
 
-# Names.
-
-
 def test_an_unknown_dataset_is_refused_with_its_name(ledger, tmp_path):
     for where in (ledger, Ledger(tmp_path / "nowhere" / "ledger.sqlite")):
         words = "has no dataset 'cancer 2024'"
@@ -245,9 +239,6 @@ def test_a_ledger_lists_some_names_and_counts_the_rest(ledger, tmp_path):
         ledger.open_dataset(f"wave {j}", Fraction(1))
     with pytest.raises(LedgerError, match=r"It has: patients, wave 0, .*, wave 18, 2 more\. For"):
         ledger.check("zoo", CENT, Fraction(0))
-
-
-# Files, names and events.
 
 
 def test_nothing_is_created_before_a_dataset_is_opened(tmp_path):
@@ -359,8 +350,6 @@ def test_without_a_home_the_steward_is_asked_for_a_path(monkeypatch):
         default_ledger_path()
 
 
-# Tampering.
-
 LESS = "UPDATE events SET body = replace(body, '\"nano_epsilon\":20000000', '\"nano_epsilon\":1')"
 DELETE = "DELETE FROM events WHERE sequence = 3"
 SWAP = [
@@ -467,9 +456,6 @@ def test_a_chain_rewritten_without_its_mark_is_caught(used):
     refused_everywhere(used, "not the one that its mark describes")
 
 
-# Copies put back.
-
-
 def test_an_older_copy_of_the_ledger_is_recognised(ledger):
     ledger.charge("patients", CENT, Fraction(0), "first")
     older, newest = ledger.path.read_bytes(), None
@@ -516,9 +502,6 @@ def used_hash(ledger, sequence):
     (value,) = connection.execute("SELECT hash FROM events WHERE sequence = ?", (sequence,)).fetchone()
     connection.close()
     return value
-
-
-# Unfit files.
 
 
 def test_a_file_with_damaged_pages_is_found_by_verify(used, monkeypatch):
@@ -700,9 +683,6 @@ def test_folders_and_files_in_the_wrong_place_are_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(LedgerError, match="cannot be used"):
         Ledger(tmp_path / "file" / "ledger.sqlite").open_dataset("patients", Fraction(1))
-
-
-# Crashes and crowds.
 
 
 def test_a_full_disk_after_the_commit_leaves_the_charge_and_says_so(ledger, monkeypatch):

@@ -256,8 +256,6 @@ class AnyOrder(RuleBasedStateMachine):
 TestAnyOrder = AnyOrder.TestCase
 TestAnyOrder.settings = settings(max_examples=80, stateful_step_count=8, deadline=None, derandomize=True)
 
-# Gaussian charges.
-
 
 @pytest.fixture
 def ledger(tmp_path):

@@ -214,8 +214,6 @@ def test_more_rows_than_the_disk_holds_are_refused(tmp_path):
         check_disk(10**15, 3, tmp_path / "out")
 
 
-# Metadata in the words of others: complete, consistent with the bundle, and the same for neighbouring tables.
-
 ROOT = Path(__file__).parents[2]
 
 

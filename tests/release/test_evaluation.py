@@ -217,8 +217,6 @@ def test_no_table_is_compared_twice_and_the_share_is_told():
     assert share_compared({"tables_compared": {"1": [60, 60]}}, "1") == "all 60 tables"
 
 
-# Numbers and dates in their own units.
-
 INCOMES = schema_of(
     Field("income", "number", 0, 10**7, decimals=0, special=("refused",)),
     Field("age", "integer", 0, 120, required=True),
@@ -332,8 +330,6 @@ def test_bins_of_true_quantiles_hold_a_twentieth_each_and_point_masses_stay_whol
     assert (true[~refused, 0] < sizes[0] - 2).all()
     assert (true[:, 3] == incomes.true[:, 3]).all()
 
-
-# What a schema made of the true table comes first in an evaluation, and counts in its score.
 
 RAW = schema_of(
     Field("delay", "integer", minimum=0, maximum=1),
@@ -493,8 +489,6 @@ def test_persons_count_once_in_the_shares_of_changes():
     assert found.figures(codec)["columns"]["delay"]["moved"] == pytest.approx(9 / 12)
     assert found.taking(np.array([0, 9, 10, 11])).figures(codec)["columns"]["delay"]["moved"] == 0.25
 
-
-# Relations of true rows that synthetic rows break: each family is found, its share is right, and strangers have none.
 
 ROWS = 3000
 PAID = "If paid is missing, then method is none. If method is none, then paid is missing"

@@ -37,7 +37,6 @@ def fitted(X, *budget, **options):
 
 NUMBERS = Schema((Field("x", "integer", 0, 10**6), Field("y", "string", enum=("a", "b")), Field("z", "number", 0, 9)))
 
-
 GROUPED = Field("z", "string", enum=("a1", "a2", "b1"), other="b2", levels=1)
 TWICE = Schema((NUMBERS["x"], NUMBERS["y"], GROUPED), important=(("x", "y"),))
 

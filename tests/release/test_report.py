@@ -459,9 +459,6 @@ def test_a_skewed_number_is_shown_in_growing_bars_with_bands_and_words(few_steps
     assert held > 0.85 * len(rows)
 
 
-# The spectrum: post-processing, with power.
-
-
 def correlated(n, p, seed):
     generator = np.random.default_rng(seed)
     common = generator.random(n)[:, None] < 0.5

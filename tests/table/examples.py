@@ -54,7 +54,6 @@ PEOPLE = {
     },
 }
 
-
 # Three dates that may follow each other, and the last year of each.
 STAYING = {"came": 2021, "left": 2022, "paid": 2023}
 

@@ -39,7 +39,6 @@ KINDS = {
 FOREIGN = [None, "x", True, 2, 2.5, Decimal("2.125"), date(2020, 1, 5), datetime(2020, 1, 5, tzinfo=UTC)]
 FOREIGN += [b"a", "5", float("inf")]
 
-
 LABELS = ("1", "2", "2.5", "a", "0.00001", "true", "2020-01-02", "2020-01-02 20:30:00", "0.1")
 READERS = [
     Field("x", "integer", 0, 5),

@@ -164,8 +164,6 @@ def test_a_body_reads_as_a_sentence():
     assert rule.words == "Together: a ≤ b; a + 2 × b is at most 3; a is 1."
 
 
-# Rules as structural zeros of codes: every box agrees with the rule that it comes from, and releases need no repair.
-
 HOUSING = [
     {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 99}},
     {"name": "status", "type": "string", "constraints": {"enum": ["N", "single", "married"], "required": True}},

@@ -287,8 +287,6 @@ def test_a_workbook_that_unfolds_beyond_the_limit_is_refused_before_it_does(tmp_
         open_source(path, SCHEMA, size_limit=1000)
 
 
-# Small files that would unfold to gigabytes are refused by their headers.
-
 FORMATS = "http://schemas.openxmlformats.org"
 SHEET = f'<worksheet xmlns="{FORMATS}/spreadsheetml/2006/main"><sheetData>%s</sheetData></worksheet>'
 

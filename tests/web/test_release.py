@@ -445,8 +445,6 @@ def test_a_worker_that_dies_over_the_report_leaves_its_data_and_another_finishes
     assert page.get(f"/work/{work}/bundle/report").status_code == 200
 
 
-# What is told of the time that a release still takes: honest where the machine is slow, and never standing still.
-
 EXPECTED = {"checking": 2.0, "reading": 1.0, "charging": 0.0, "measuring": 10.0, "writing": 7.0}
 
 

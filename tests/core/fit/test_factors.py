@@ -200,9 +200,6 @@ def test_cutting_is_taken_out_of_moments_as_far_as_factors_explain_them():
     assert without_cut(same, found.factors.centres[:, :10], np.random.default_rng(8)) is same
 
 
-# Atoms at the Fréchet bounds find columns that exclude or imply each other, and leave other pairs alone.
-
-
 def test_bounds_are_frechets():
     low, high = frechet_bounds(np.array([0.2, 0.5, 0.9]))
     assert low[0, 1] == 0

@@ -84,9 +84,6 @@ def test_histograms_of_pure_noise_stay_sane():
     assert project_to_total(np.array([-5.0, -7.0]), 4.0).sum() == pytest.approx(4)
 
 
-# Categories in groups: groups come out right, rare categories are shaped by their group.
-
-
 GROUPS = np.repeat(np.arange(20), 30)  # twenty groups of thirty categories
 
 

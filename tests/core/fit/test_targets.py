@@ -101,11 +101,7 @@ def test_what_clipping_did_is_taken_off():
     assert np.abs(pair).max() > 1e-4
 
 
-# Gradients of every term against finite differences, and what the fits are for.
-
-
 P, K = 6, 8
-GENERATOR = np.random.default_rng(0)
 CLIPPED = Coding(np.full(P, UNIT // 4), int(1.1 * UNIT**2), clips=True)
 
 

@@ -70,9 +70,6 @@ def test_a_start_leans_to_the_triple_and_keeps_what_is_excluded():
     assert (tilted(WeightedPoints(np.ones(1), barred), 20, chosen, DOMAIN, public).points[:, 1] == 0).all()
 
 
-# Tables of three attributes: counted rightly, of records and of centres, on levels that hold what they should.
-
-
 def test_levels_are_few_even_where_ordered_and_keep_what_is_common_apart_where_not():
     share = np.array([0.4, 0.05, 0.05, 0.3, 0.1, 0.1])
     assert level_map(share, False, 3).tolist() == [0, 2, 2, 1, 2, 2]

@@ -63,9 +63,6 @@ def test_what_clipping_did_is_the_dense_answer_within_the_basis():
     assert np.abs(wide.clip_middle).max() > 5e-3
 
 
-# Strong pairs are found strip by strip, few to a column, and multiply as the sparse matrix that they are.
-
-
 @pytest.mark.parametrize("clips", [False, True])
 def test_strong_pairs_are_found_strip_by_strip(clips, monkeypatch):
     monkeypatch.setattr(wide_module, "BASIS", 2)

@@ -183,6 +183,3 @@ def test_samples_that_pass_the_machine_word_are_not_saturated_early(monkeypatch)
     assert np.mean(wide == 100) == pytest.approx(np.exp(-100 / 49.5), rel=0.15)
     whole = geometric(30, 20_000, np.random.default_rng(18))
     assert whole.max() == 100
-
-
-# Noise sources: each draws the laws it names, in the shape and type that meet the data.

@@ -157,9 +157,6 @@ def test_noise_beyond_the_machine_word_saturates():
     assert (nearly.block(ALL, ALL) & 1).any()  # and the others are exact to the last bit
 
 
-# The same law in floating point, for simulations.
-
-
 @pytest.mark.parametrize("dimension", [1, 2, 5])
 def test_matrix_laplace_is_a_difference_of_wisharts_with_dimension_plus_one_degrees(dimension):
     generator = np.random.default_rng(dimension)

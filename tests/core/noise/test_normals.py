@@ -84,9 +84,6 @@ def test_the_law_does_not_depend_on_how_many_digits_are_read_at_first():
     assert bins_p_value(values * 1.05) < 1e-4
 
 
-# Cells.
-
-
 @cache
 def shares():
     """P(K ≤ k) in 120-digit arithmetic."""
@@ -176,9 +173,6 @@ def test_cells_near_borders_and_anywhere_agree_with_far_more_digits():
         assert found == [cell_of(exact, 20 + 64 * (len(tape.given) + 1))]
 
 
-# Coins.
-
-
 def keeps(k, x_digits, x_bits, v_digits, v_bits):
     with workdps(220):
         x, v = mpf(x_digits) / mpf(2) ** x_bits, mpf(v_digits) / mpf(2) ** v_bits
@@ -252,9 +246,6 @@ def test_kept_digits_follow_their_number_when_others_are_refused():
     assert (np.abs(again) < np.abs(numbers.value) + 2.0**-9).all()
     # The coin favours a small x: given the first three digits, those that a coin has read are not uniform but biased low.
     assert (again == np.array([full(numbers, i, 64) for i in range(400)])).all()
-
-
-# Signs and sizes.
 
 
 class Fixed:

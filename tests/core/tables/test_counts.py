@@ -139,9 +139,6 @@ def test_real_and_other_integer_rows():
         np.testing.assert_allclose(M.first, X.sum(axis=0), rtol=1e-12)
 
 
-# Sparse rows of bits give the same integers as dense ones, to the last bit.
-
-
 def sparse_bits(n, p, share, seed=0):
     return (np.random.default_rng(seed).random((n, p)) < share).astype(np.uint8)
 
