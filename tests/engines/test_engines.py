@@ -186,38 +186,46 @@ def test_no_engine_takes_a_kernel_that_could_keep_what_it_sees(place):
     assert not seen
 
 
-TABLES = {survey: SCHEMA, flags: FLAGS, visits: NUMBERS}
+def unknown():
+    """The survey, of which nothing is declared: labels, limits and relations are learned."""
+    return survey(2 * N)
+
+
+LEARNED = Schema(tuple(Field(f.name, f.type, learn=True) for f in SCHEMA.fields), relations="learn")
+TABLES = {survey: SCHEMA, flags: FLAGS, visits: NUMBERS, unknown: LEARNED}
 
 
 def release(source, schema, delta):
-    epsilon = 30.0 if schema is NUMBERS else 2.0  # so that no advice is given
-    return covey.PrivateSynthesizer(epsilon, delta, schema=schema, seed=7).fit(source)
+    """What is made of a table, and the private log of its reading."""
+    epsilon = 2.0 if schema in (SCHEMA, FLAGS) else 30.0  # so that no advice is given
+    made = covey.PrivateSynthesizer(epsilon, delta or 1e-6 * bool(schema.learns), schema=schema, seed=7)
+    prepared = made.prepare(source)
+    return made.fit(prepared), prepared.log
 
 
 @cache
 def of_a_frame(table, delta):
     """What the same table gives as a frame that is kept, and rows of it."""
-    plain = release(table(), TABLES[table], delta)
-    return plain, pl.DataFrame(plain.sample(50))
+    plain, log = release(table(), TABLES[table], delta)
+    return plain, log, pl.DataFrame(plain.sample(50))
 
 
 @pytest.mark.parametrize(("table", "schema"), TABLES.items())
 def test_the_release_is_the_same_bit_for_bit(place, memory, table, schema):
     delta = 0.0 if reading.KEEP_BYTES else 1e-6  # both laws, and both ways to hold the records
-    (plain, rows), other = of_a_frame(table, delta), release(place(table()), schema, delta)
+    (plain, log, rows), (other, found) = of_a_frame(table, delta), release(place(table()), schema, delta)
+    assert found == log
+    assert plain.schema == other.schema
+    if table is survey:
+        assert (log, log.columns["age"].missing, log.ignored) == (Codec(SCHEMA).encode(survey())[1], 15, ("note",))
+    if table is unknown:
+        assert plain.privacy.learned
+        assert plain.schema.found
     assert plain.centres.points.tobytes() == other.centres.points.tobytes()
     assert plain.centres.weights.tobytes() == other.centres.weights.tobytes()
     assert plain.certificate == other.certificate
     assert plain.privacy == other.privacy
-    assert rows.equals(pl.DataFrame(other.sample(50)))
-
-
-def test_the_private_log_is_the_same(place):
-    wanted = Codec(SCHEMA).encode(survey())[1]
-    found = covey.PrivateSynthesizer(1.0, schema=SCHEMA).prepare(place(survey())).log
-    assert found == wanted
-    assert found.columns["age"].missing == 15
-    assert found.ignored == ("note",)
+    assert rows.equals(pl.DataFrame(other.sample(50)).select(rows.columns))
 
 
 def test_a_table_that_grows_while_it_is_read_is_refused(tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ import json
 import os
 import pickle
 import signal
-import warnings
 from datetime import UTC, date, datetime
 from pathlib import Path
 from unittest.mock import patch
@@ -375,20 +374,3 @@ def test_the_example_makes_a_release(spark, tmp_path):
     assert said["epsilon"] == "1"
     (status,) = ledger.datasets()
     assert status.remaining.epsilon == 2
-
-
-def test_learned_domains_are_the_same_on_spark(spark, files):
-    """Counts of bins and words are added up on the executors: one seed, one schema, wherever the rows are."""
-    frame = survey(N)
-    learning = Schema(tuple(Field(f.name, f.type, learn=True) for f in SCHEMA.fields), relations="learn")
-    made = [covey.PrivateSynthesizer(20.0, 1e-6, schema=learning, seed=7) for _ in range(2)]
-    counts = [opened(made[0].prepare(t).rows.reduce(made[0]._learning.kernels[0])) for t in (frame, files(frame))]
-    assert (counts[0].histograms == counts[1].histograms).all()
-    assert counts[0].words == counts[1].words
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        here, there = (one.fit(t) for one, t in zip(made, (frame, spread(spark, frame)), strict=True))
-    assert here.privacy.learned
-    assert "relations" in {charge.purpose for charge in here.privacy.charges}
-    assert here.schema == there.schema
-    assert same(here, there)

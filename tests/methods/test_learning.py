@@ -131,22 +131,6 @@ def test_a_second_table_is_learned_anew():
     assert synth.fit(prepared).schema["a"].maximum == 7
 
 
-def test_every_reader_counts_the_same(tmp_path):
-    table = messy(700)
-    reader = Reader(Description.of(covey.PrivateSynthesizer(1, 0.001, schema=MESSY).schema))
-    frame = pl.DataFrame(table)
-    frame.write_csv(tmp_path / "t.csv")
-    frame.write_parquet(tmp_path / "t.parquet")
-    counts = [
-        opened(reader.prepare(t).rows.reduce(reader.kernels[0]))
-        for t in (table, frame, frame.to_pandas(), frame.to_arrow(), tmp_path / "t.csv", tmp_path / "t.parquet")
-    ]
-    assert counts[0].histograms.sum() > 2000
-    for other in counts[1:]:
-        assert np.array_equal(other.histograms, counts[0].histograms)
-        assert other.words == counts[0].words
-
-
 def test_pure_privacy_learns_numbers_and_dates_and_refuses_texts_before_any_table():
     with pytest.raises(ParameterError, match=r"'ward' is a text .* Give a small delta, such as 1e-9, or list"):
         covey.PrivateSynthesizer(1.0, schema=schema(age="integer", ward="string"))
