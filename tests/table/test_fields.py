@@ -13,8 +13,7 @@ from covey.table.attributes import ColumnLog
 from covey.table.codec import Codec
 from covey.table.fields import typed
 from covey.table.schema import Field, Schema
-from covey.table.sources import write_rows
-from tests.table.examples import one, rng, some_codes
+from tests.table.examples import one, rng
 
 CODES = [f"{chapter}{i:02d}" for chapter in "ABCDEFGH" for i in range(40)]
 CODE = {"name": "code", "type": "string", "constraints": {"enum": CODES}, "covey": {"levels": 1}}
@@ -190,24 +189,3 @@ def test_values_are_uniform_inside_their_bin_at_the_declared_precision():
     found, counts = np.unique(values, return_counts=True)
     assert found.tolist() == [0.0, 0.1, 0.2, 0.3, 0.4]
     assert np.all(np.abs(counts - 4000) < 5 * np.sqrt(4000))
-
-
-@pytest.mark.parametrize("required", [True, False])
-def test_special_values_survive_files(tmp_path, required):
-    fields = (
-        replace(INCOME, required=required),
-        Field("d", "date", "2024-01-01", "2024-12-31", bins=3, special=("never", "=x")),
-        Field("t", "time", "00:00", "23:59:59", bins=24, special=("night",)),
-        Field("i", "integer", -5, 5, special=("-",)),
-    )
-    codec = Codec(Schema(fields))
-    codes = some_codes(codec, 300, 3)
-    columns = codec.decode(codes, rng())
-    assert all(series.dtype == pl.String for series in columns.values())
-    write_rows([columns], tmp_path / "t.csv")
-    write_rows([columns], tmp_path / "t.parquet", parquet=True)
-    for table in (columns, tmp_path / "t.csv", tmp_path / "t.parquet"):
-        assert np.array_equal(codec.encode(table)[0], codes)
-        assert Schema(fields).validate(table) == []
-    assert {"N", "-99", "<5"} <= set(columns["x"].to_list())
-    assert "'-" not in "".join(word for word in (tmp_path / "t.csv").read_text().split(",") if word[2:].isdigit())

@@ -13,18 +13,12 @@ from covey._methods.regain import tables
 from covey.errors import ParameterError
 from covey.table.codec import Codec
 from covey.table.repair import RuleBook
-from covey.table.schema import BodyRule, Field, Forbid, Schema, Sum
+from covey.table.schema import BodyRule, Field, Schema, Sum
 from covey.table.zeros import structural_zeros
 from tests.entries import entry, frame_of
-from tests.table.examples import RULED, repaired, rng, ruled, some_codes
+from tests.table.examples import RULED, repaired, rng, some_codes
 
 SHARES = {"body": {"fields": ["a", "b", "c"], "sum": 1}}
-
-
-def test_forbid_takes_one_value_or_a_list():
-    rule = Schema.from_dict(ruled({"forbid": {"sex": "f", "ill": True}})).rules[0]
-    assert isinstance(rule, Forbid)
-    assert rule.conditions[0][1].values == ("f",)
 
 
 @given(st.integers(0, 2**32), st.sets(st.integers(0, 6)))

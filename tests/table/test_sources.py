@@ -21,25 +21,9 @@ from tests.commands import run
 from tests.entries import frame_of, schema_of
 from tests.table.examples import SCHEMA, cells
 
-FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
-
 RISKY = ("=cmd()", "+1", "-1", "@x", "<script>", "../x", "a,b", 'say "hi"', "two\nlines", "a\u2028b", "plain")
 
 ODD = ["a\rb", "a\nb", "a\r\nb", "\r", "\n", "a\r", "\ra", "", " ", ",", ";", '"', '""', "a,b\rc;d"]
-
-
-@pytest.mark.parametrize("kind", FRAMES)
-def test_frames_are_read_alike_and_come_back_in_their_kind(kind):
-    frame = FRAMES[kind]({"age": [1, None, 30], "sex": ["f", "?", None], "extra": [1, 2, 3]})
-    codec = Codec(SCHEMA)
-    table = read_table(frame, SCHEMA)
-    codes, log = codec.encode(table)
-    assert codes.tolist() == [[1, 0], [10, 3], [9, 4]]
-    assert log.ignored == ("extra",)
-    out = FrameForm(table.origin).restore(codec.decode(codes, np.random.default_rng(0)))
-    assert type(out) is type(frame)
-    assert np.array_equal(codec.encode(out)[0], codes)
-    assert SCHEMA.validate(out) == []
 
 
 def test_pandas_keeps_whole_numbers_and_flags_with_holes():
@@ -150,18 +134,6 @@ def test_a_single_column_with_missing_cells_has_as_many_lines_as_rows(tmp_path):
 def write_ipc(path, table, stream):
     with (pa.ipc.new_stream if stream else pa.ipc.new_file)(path, table.schema) as writer:
         writer.write_table(table)
-
-
-@pytest.mark.parametrize("stream", [True, False])
-def test_parquet_and_both_forms_of_arrow_are_read_alike(tmp_path, monkeypatch, stream):
-    table = pa.table({"age": [1, None, 3] * 4, "name": ["Eve"] * 12, "sex": ["f", "?", None] * 4})
-    pq.write_table(table, tmp_path / "t.parquet")
-    write_ipc(tmp_path / "t.arrow", table, stream)
-    monkeypatch.setattr(columns_module, "PART_ROWS", 5)
-    for name in ("t.parquet", "t.arrow"):
-        found = read_table(tmp_path / name, SCHEMA)
-        assert cells(found) == {"age": [1, None, 3] * 4, "sex": ["f", "?", None] * 4}
-        assert found.ignored == ("name",)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "xlsx", "frame"])
