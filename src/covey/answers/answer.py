@@ -26,7 +26,7 @@ WIDTH = 260  # pixels of a drawn interval: two fit a notebook's line
 class Wanted:
     """How an answer is wanted: whether persons or events count equally, with which confidence, and about what."""
 
-    per: Per
+    per: Per | Literal[""]  # neither for what is about persons and all their events
     confidence: float
     about: About
 

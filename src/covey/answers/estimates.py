@@ -175,27 +175,32 @@ class Moments:
             product = min(max(product, low), high)
             return product, product - low, high - product, 0.0
         if f.bounded or h.bounded:
-            own, other, held = (f, t, table) if f.bounded else (h, s, table.T)
-            least, most = self._extremes(own, np.maximum(held @ other, 0.0))
-            product = min(max(product, least), most)
-            return product, product - least, most - product, 0.0
+            own, other, held = (i, t, table) if f.bounded else (j, s, table.T)
+            least, most, middle = self._extremes(own, held, other)
+            return product, max(0.0, middle - least), max(0.0, most - middle), 0.0
         between = product - float((table.sum(axis=1) @ s) * (table.sum(axis=0) @ t)) / max(float(table.sum()), TINY)
         kept = self.kept[i] * self.kept[j]  # nothing where a column has a single bin: nothing lies between bins
         line = between * (1 / kept - 1) if kept > 0 else 0.0
         centres = self._inside(f, h, s, t)
         return product + (line + centres) / 2, 0.0, 0.0, (line - centres) / 2
 
-    def _extremes(self, f: Feature, held: Floats) -> tuple[float, float]:
-        """The least and the most that a number can add up to over rows that hold such a share of each of its bins."""
-        bins, share, ends = self.evidence.bins(f.attribute), np.maximum(self._split(f.attribute), 0.0), [0.0, 0.0]
-        for b, wanted in enumerate(held):
-            own = np.flatnonzero(bins == b)
-            own = own[np.argsort(f.scores[own], kind="stable")]
-            for end, order in enumerate((own, own[::-1])):
-                room = share[order] * max(1.0, wanted / max(share[order].sum(), TINY))
-                before = np.cumsum(room) - room
-                ends[end] += float(f.scores[order] @ np.clip(wanted - before, 0.0, room))
-        return ends[0], ends[1]
+    def _extremes(self, i: int, table: Floats, other: Floats) -> tuple[float, float, float]:
+        """The least and the most that a number can add up to over rows that meet a condition, and what it does by its bins.
+
+        Of bins that the condition cuts, none or all may meet it. No share is negative in truth; taking those for 0 that noise
+        makes so raises all three alike.
+        """
+        f, found = self.features[i], []
+        bins, share = self.evidence.bins(f.attribute), np.maximum(self._split(f.attribute), 0.0)
+        for sign, part in ((1, np.floor(other + 1e-9)), (-1, np.ceil(other - 1e-9))):
+            end = 0.0
+            for b, wanted in enumerate(np.maximum(table @ part, 0.0)):
+                own = np.flatnonzero(bins == b)
+                own = own[np.argsort(sign * f.scores[own], kind="stable")]
+                room = share[own] * max(1.0, wanted / max(share[own].sum(), TINY))
+                end += float(f.scores[own] @ np.clip(wanted - np.cumsum(room) + room, 0.0, room))
+            found.append(end)
+        return found[0], found[1], float(self.scores[i] @ np.maximum(table @ other, 0.0))
 
     def _inside(self, f: Feature, h: Feature, s: Floats, t: Floats) -> float:
         """What rows of the centres have inside bins: mean product minus that of the bins' mean scores."""
@@ -448,28 +453,54 @@ COARSE = (
 
 
 def ratio_of_cells(
-    evidence: Evidence, drawn: Rows, sides: tuple[Scores, Scores], rows: float | None, names: Sequence[str]
+    evidence: Evidence, sides: tuple[Scores, Scores], rows: float | None, names: Sequence[str]
 ) -> tuple[Estimate, Estimate]:
-    """The share that meets conditions among those that meet others, and the share of these; by the delta method."""
+    """The share that meets conditions among those that meet others, and the share of these."""
     attributes = tuple(sorted({*sides[0], *sides[1]}))
     chosen = {tuple(sorted(own)): own for own in evidence.found.chosen(len(attributes))}
     columns = chosen.get(attributes, attributes)
     if not evidence.found.holding(columns):
-        some = "; ".join(", ".join(repr(names[a]) for a in one) for one in evidence.found.chosen(3))
+        told = [own for own in evidence.found.chosen(3) if max(own) < len(names)]
+        some = "; ".join(", ".join(repr(names[a]) for a in one) for one in told)
         more = f", and of three at a time {some}" if some else ""
         raise CannotAnswerError(MOST_COLUMNS.format(count=len(attributes), more=more))
     over, under = (_weights(evidence, columns, scores, names) for scores in sides)
-    shares = evidence.table(columns)
-    base = float((under * shares).sum())
+    return of_table(evidence, columns, over, under, rows), of_table(evidence, columns, under, None, None)
+
+
+def of_table(evidence: Evidence, columns: Columns, over: Floats, under: Floats | None, rows: float | None) -> Estimate:
+    """The sum of a table's cells by some weights, over that by others or over 1, by the delta method.
+
+    What sampling adds follows from the table itself: a person adds the mean of their events' weights, whose square is at most the
+    mean of the squares (Jensen).
+    """
+    shares, none = evidence.table(columns), np.zeros(1)
+    base = 1.0 if under is None else float((under * shares).sum())
     value = float((over * shares).sum()) / base
-    cells = tuple(to[drawn.codes[:, a]] for a, to in zip(columns, evidence.maps(columns), strict=True))
+    slopes = np.broadcast_to((over - value * (0.0 if under is None else under)) / base, shares.shape)
+    noise = evidence.noise({columns: slopes[None]})
+    spread = float((slopes**2 * np.maximum(shares, 0)).sum()) / rows if rows else 0.0
+    return Estimate(np.array([value]), noise.variance + spread, noise.fourth, none, none)
 
-    def estimate(number: float, slopes: Floats, sampled: float | None) -> Estimate:
-        noise, none = evidence.noise({columns: slopes[None]}), np.zeros(1)
-        variance = noise.variance + (float(slopes[cells].var()) / sampled if sampled else 0.0)
-        return Estimate(np.array([number]), variance, noise.fourth, none, none)
 
-    return estimate(value, (over - value * under) / base, rows), estimate(base, under, None)
+def mean_wait(evidence: Evidence, j: int, units: tuple[Floats, Floats], rows: float | None) -> Estimate:
+    """The mean time from an event to the next, by times in bins of units from starts to ends: inside only bounds are known."""
+    steps, bins = replace(evidence, of=("step",)), evidence.bins(j)
+    if not steps.holds((j, j)):
+        raise CannotAnswerError("steps from one event to the next were not measured: the package names no order.")
+    first, last = (np.searchsorted(bins, np.arange(bins.max() + 1), side=side) for side in ("left", "right"))
+    starts, ends = units[0][first], units[1][last - 1]
+    middle, same = (starts + ends) / 2, np.eye(len(starts), dtype=bool)
+    # The next event is never earlier.
+    value = np.triu(np.where(same, (ends - starts)[:, None] / 3, middle[None] - middle[:, None]))
+    low, high = (np.triu(np.maximum(gap, 0.0)) for gap in (starts[None] - ends[:, None], ends[None] - starts[:, None]))
+    upper = np.triu(np.ones_like(value))
+    base = of_table(steps, (j, j), upper, None, None)
+    if base.value[0] <= LOST * base.sd[0]:
+        raise LostInNoiseError("too few persons have a next event: they are lost in the noise.")
+    found, least, most = (of_table(steps, (j, j), own, upper, rows) for own in (value, low, high))
+    below, above = np.maximum(0.0, found.value - least.value), np.maximum(0.0, most.value - found.value)
+    return replace(found, below=below, above=above, opened="")
 
 
 def _weights(evidence: Evidence, columns: Columns, scores: Scores, names: Sequence[str]) -> Floats:

@@ -6,8 +6,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import starmap
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -28,23 +29,26 @@ from covey.answers.estimates import (
     LostInNoiseError,
     Moments,
     Rows,
+    Scores,
     delta,
     keeps,
+    mean_wait,
     possible,
     ratio,
     ratio_of_cells,
     require_kept,
 )
 from covey.answers.evidence import Evidence
-from covey.answers.persons import Persons
 from covey.errors import CannotAnswerError, ParameterError, counted, whole_number
 from covey.privacy.certificate import Distances
 from covey.release.conditional import draw_rows
 from covey.release.contents import Bounds, PrivateRelease
+from covey.release.model import NUMBER
 from covey.table.codec import Codec
 from covey.table.sources import joined
 
 DRAWN = 20_000  # rows of the centres that variances are read off: right to about a hundredth
+MANY = "; of large numbers of events only ranges are known"
 Z95 = 1.96  # of a normal law: half a 95% interval in deviations
 
 
@@ -113,10 +117,10 @@ class Release(PrivateRelease):
         found = self.certificate
         if self.own is not None or found is None or self.persons.reference is None or self.parts.m > PART_PERSONS:
             return self.own
-        if not len(tables[1][self.described.events.link]):  # nothing to compare, and nothing to claim
-            return Distances(dict.fromkeys(found.bound, 1.0))
-        names = [part.name for part in self.described.tables]
-        drawn, _ = Reader(self.described.plain()).open(dict(zip(names, tables, strict=True)))
+        if not len(tables[1][self.described.events.link]):
+            return Distances(dict.fromkeys(found.bound, 1.0))  # nothing to compare, and nothing to claim
+        named = {part.name: own for part, own in zip(self.described.tables, tables, strict=True)}
+        drawn, _ = Reader(self.described.plain()).open(named)
         return found.for_table(self.persons.distances(drawn))
 
     # What answers rest on.
@@ -125,17 +129,14 @@ class Release(PrivateRelease):
     def columns(self) -> Columns:
         """Columns by name; numbers have the units that they were measured in."""
         edges: dict[int, Integers] = {j: self.evidence.margins[j].edges for j in self.cells}
-        shares = dict(enumerate(self.shares)) if self.measurements is not None else {}
-        if self.several:
-            shares = {j: own / max(float(own.sum()), 1e-12) for j, own in shares.items()}
-        return Columns(self.described.codecs, edges, shares, self.privacy.left_out, self._tables)
+        shares = [] if self.measurements is None else self.shares
+        among = {j: own / max(float(own.sum()), 1e-12) for j, own in enumerate(shares)}  # of persons those with events
+        return Columns(self.described.codecs, edges, among, self.privacy.left_out, self._tables)
 
     @cached_property
-    def events(self) -> Persons:
-        """The measurements as sums over persons and their events."""
-        if not self.several:
-            raise ParameterError("this release has one table: there are no events of persons to ask about.")
-        return Persons(self.evidence, self.columns, len(self.codec.names), self.described.link.at_most)
+    def events(self) -> dict[int, Floats]:
+        """The attribute "number of events" of persons, which comes last, and its values; nothing of a single table."""
+        return {self.evidence.found.width - 1: np.arange(self.described.link.at_most + 1.0)} if self.several else {}
 
     @cached_property
     def evidence(self) -> Evidence:
@@ -172,18 +173,14 @@ class Release(PrivateRelease):
     def shares(self) -> list[Floats]:
         """The centres' one-way tables, of numbers their measures; of persons with events the measured ones."""
         if self.several:
-            return [
-                np.maximum(self.evidence.one_way(j), 0.0)
-                for j in range(sum(len(codec.names) for codec in self.described.codecs))
-            ]
+            return [np.maximum(self.evidence.one_way(j), 0.0) for j in range(self.evidence.found.width)]
         mean = self.row_law.cloud.weights @ self.row_law.cloud.points
         if self.flags:
             return [np.array([1 - m, m]) for m in mean]
         sizes = self.codec.domain_sizes if self.numbers is None else self.numbers.domain.sizes
         found = np.split(mean, np.cumsum(sizes)[:-1])
-        if self.numbers is not None:
-            for j, cells in self.numbers.cells.items():
-                found[j] = cells.measure.mass(self.evidence.margins[j].edges)
+        for j, cells in self.cells.items():
+            found[j] = cells.measure.mass(self.evidence.margins[j].edges)
         return found
 
     def sampled(self, about: About) -> float | None:
@@ -245,8 +242,6 @@ class Release(PrivateRelease):
     ) -> Any:
         """The mean of a number or flag, over rows that have it; with `by` a table, a row for each group. `per` as for shares."""
         wish, where = self.wish(per, confidence, about), named(where or {})
-        if by is not None and self.several and self.columns.place(by) == self.columns.place(column):
-            raise ParameterError(f"{column!r} cannot be its own groups: group by another column.")
         return self._by_group(by, lambda group: self._mean(column, group, where, wish))
 
     def _by_group(self, by: str | None, ask: Callable[[dict[int, Floats]], Answer]) -> Answer | AnswerTable:
@@ -278,20 +273,18 @@ class Release(PrivateRelease):
 
     def _mean(self, column: str, group: Mapping[int, Floats], where: Conditions, wish: Wanted) -> Answer:
         scores, half = self.columns.number(column)
-        there, place = self.columns.there(column), self.columns.place(column)
-        chosen = self._chosen(group, where)
+        there, place, chosen = self.columns.there(column), self.columns.place(column), self._chosen(group, where)
         question = f"mean {column}" + (f" where {said(where)}" if where else "")
         meant = there * chosen.get(place, 1.0)
         note = together(self.columns.notes(column, meant), self.columns.notes_of(where, but=column))
-        if self.several:
-            return self._mean_of_persons(question, column, chosen, wish, note)
-        own, bounded = chosen.pop(place, 1.0), False
-        if chosen:
+        own, bounded, weights = chosen.pop(place, 1.0), False, self._weights(wish)
+        if chosen or weights:
             feature, _ = self.number_feature(column)
-            both = self.moments((feature, *(Feature(a, m, condition=True) for a, m in chosen.items())))
+            others = [*(Feature(a, m, condition=True) for a, m in chosen.items()), *starmap(Feature, weights.items())]
+            both = self.moments((feature, *others))
             bounded = not keeps(both, 0) and all(both.constant(i) for i in range(1, len(both.features)))
             if not bounded:
-                require_kept(both, [0], self.columns.names)
+                require_kept(both, [0], [*self.columns.names, NUMBER])
         top, bottom = {place: scores * own, **chosen}, {place: meant, **chosen}
         estimate = self._ratio(top, bottom, wish, place, bounded)
         law = self.shares[place] * meant
@@ -300,25 +293,13 @@ class Release(PrivateRelease):
         estimate = replace(estimate, below=estimate.below + hidden, above=estimate.above + hidden)
         ends = float(np.min((scores - half)[meant > 0])), float(np.max((scores + half)[meant > 0]))
         if chosen:  # no group is younger than as many of the youngest
-            base = self._ratio(bottom, {}, replace(wish, about="table"))
+            base = self._quotient(bottom, {}, None)
             found = possible(self.moments((Feature(place, scores),)), half, meant, base, self.sampled(wish.about))
             ends = max(ends[0], found[0]), min(ends[1], found[1])
-        elif place in self.cells and law.any():
+        elif place in self.cells and law.any() and not weights:
             estimate = estimate.around(float(law @ scores / law.sum()), wish.confidence)
         method = f": of where {column!r} lies inside them only bounds are known" * bounded
         return self._answer(question, estimate, (top, bottom), wish, ends, note, method)
-
-    def _mean_of_persons(
-        self, question: str, column: str, chosen: dict[int, Floats], wish: Wanted, note: str
-    ) -> Answer:
-        estimate, ends, wide = self.events.mean(column, chosen, wish.per, wish.about == "population")
-        among = dict.fromkeys([self.columns.place(column), *chosen])
-        answer = self._answer(question, estimate, (among, {}), wish, ends, note)
-        more = (
-            abs(answer.value - self.events.overall(column)) * wide
-        )  # bins hide a part of how far a group lies from all
-        se = float(np.hypot(answer.se, more / 2))
-        return replace(answer, low=answer.low - more, high=answer.high + more, se=se) if wide else answer
 
     def rate(
         self,
@@ -329,20 +310,20 @@ class Release(PrivateRelease):
         about: About = "population",
     ) -> Any:
         """How many events a person has on average, all or those that meet one condition; with `by` for groups of persons."""
-        persons, wish = self.events, self.wish(None, confidence, about)
+        wish = self._of_events(confidence, about)
         chosen = self.columns.conditions(of or {})
-        if of and (by is not None or len(chosen) > 1 or not persons.of_event(next(iter(chosen)))):
+        if of and (by is not None or len(chosen) > 1 or not self.partial(next(iter(chosen)))):
             raise CannotAnswerError(
                 "a rate is one of all events, with groups of persons, or of the events that meet one condition: three things "
                 "at once were not measured. Compute others from the rows, without an interval."
             )
-        if by is not None and persons.of_event(self.columns.place(by)):
+        if by is not None and self.partial(self.columns.place(by)):
             raise ParameterError(f"{by!r} is a column of events: ask for rate {by}=…, or group by a column of persons.")
 
         def ask(group: dict[int, Floats]) -> Answer:
-            estimate = persons.rate(group or chosen, by is not None, about == "population")
+            estimate = self._quotient(self.events | (group or chosen), group, self.sampled(about))
             question, note = f"rate{' ' + said(of) if of else ''}", together(self.columns.notes_of(of))
-            return self._answer(question, estimate, ({persons.first: 0.0}, {}), wish, (0.0, np.inf), note, per="")
+            return self._answer(question, estimate, (self.events, {}), wish, (0.0, np.inf), note)
 
         return self._by_group(by, ask)
 
@@ -352,7 +333,7 @@ class Release(PrivateRelease):
         With gaps it was measured itself. Otherwise dates were measured in bins, two events at a time: inside them only bounds are
         known, and the interval holds these.
         """
-        persons, wish = self.events, self.wish(None, confidence, about)
+        wish = self._of_events(confidence, about)
         if self.described.link.gaps:
             answer: Answer = self.mean("gap", confidence=confidence, about=about)
             return replace(answer, question="wait")
@@ -364,10 +345,11 @@ class Release(PrivateRelease):
         place, scale = self.columns.place(name), self.columns.scale(name)
         if scale is None or scale.first or scale.words or not self.columns.field(name).required:
             raise CannotAnswerError(f"{order!r} has values apart: no time between events can be told from them.")
-        estimate = persons.wait(place, scale, about == "population")
+        ends = scale.starts / scale.grid.scale, scale.ends / scale.grid.scale
+        estimate = mean_wait(self.evidence, place, ends, self.sampled(about))
         unit = "days" if scale.grid.field.type == "date" else "its own units"
         how = f", in bins of {order!r}; of where events lie inside them only bounds are known; in {unit}"
-        return self._answer("wait", estimate, ({place: 0.0}, {}), wish, (0.0, np.inf), "", how, per="")
+        return self._answer("wait", estimate, (self.events, {}), wish, (0.0, np.inf), "", how)
 
     def quantile(  # how the answer is wanted comes after the question
         self,
@@ -388,8 +370,8 @@ class Release(PrivateRelease):
         chosen = self.columns.conditions(where or {})
         own = there * chosen.pop(place, 1.0)
         order = [np.array([k]) for k in np.flatnonzero(own)]
-        if self.several and not self.events.by_units([place, *chosen], wish.per):
-            bins = self.evidence.bins(place)  # which are whole beside another column
+        if self._weights(wish):
+            bins = self.evidence.bins(place)  # which are whole beside the number of events
             order = [members for k in range(bins.max() + 1) if own[members := np.flatnonzero(bins == k)].any()]
         if not order:
             raise ParameterError(f"no value of {column!r} meets the condition.")
@@ -491,7 +473,16 @@ class Release(PrivateRelease):
 
     def partial(self, attribute: int) -> bool:
         """Whether some persons have no value of an attribute, because they have no events."""
-        return self.several and self.events.of_event(attribute)
+        return self.several and attribute >= len(self.codec.names)
+
+    def _of_events(self, confidence: float, about: About) -> Wanted:
+        if not self.several:
+            raise ParameterError("this release has one table: there are no events of persons to ask about.")
+        return replace(self.wish(None, confidence, about), per="")
+
+    def _weights(self, wish: Wanted) -> dict[int, Floats]:
+        """What a person counts by where events count equally: by the number of their events, if they may have several."""
+        return self.events if wish.per == "event" and self.described.link.at_most > 1 else {}
 
     def _answer(  # what is answered, from what, and how it is wanted
         self,
@@ -502,20 +493,19 @@ class Release(PrivateRelease):
         within: tuple[float, float],
         note: str,
         more: str = "",
-        per: Per | Literal[""] | None = None,
     ) -> Answer:
         """One answer; of a single table with a word where its synthetic rows say something else."""
         method = estimate.words() + more
         found = answers(estimate, [question], wish.confidence, wish.about, method, within, note)[0]
         if self.several:
-            return self._of_persons(found, [*sides[0]], wish.per if per is None else per)
+            return self._of_persons(found, [*sides[0]], wish.per)
         rows, se = self.drawn.ratio(*sides)
         if not (rows < found.low - 2 * se or rows > found.high + 2 * se):
             return found
         word = f"the synthetic rows have {shown(rows, found.se)}, beyond the interval: their fit draws groups towards the average"
         return replace(found, note=together([found.note, word]))
 
-    def _of_persons(self, answer: Answer, attributes: Sequence[int], per: Per | Literal[""]) -> Answer:
+    def _of_persons(self, answer: Answer, attributes: Sequence[int], per: str) -> Answer:
         """An answer that says whether persons or events count equally, and that events beyond the public limit were cut."""
         if not self.several:
             return answer
@@ -524,23 +514,33 @@ class Release(PrivateRelease):
         cut = f"; of a person's first {self.described.link.at_most} events" * of_events
         return replace(answer, question=question, method=answer.method + cut)
 
-    def _ratio(  # what is divided, how it is wanted, and the factor that is a number
-        self,
-        top: Mapping[int, Floats],
-        bottom: Mapping[int, Floats],
-        wish: Wanted,
-        number: int | None = None,
-        bounded: bool = False,
+    def _ratio(
+        self, top: Scores, bottom: Scores, wish: Wanted, number: int | None = None, bounded: bool = False
     ) -> Estimate:
-        """The mean of a product of scores, one factor an attribute, over that of another.
+        """A quotient among rows, among persons who have events where it is about these, or among all events."""
+        weights = self._weights(wish)
+        if weights and len(top) > 1:
+            raise CannotAnswerError(
+                f"events count equally only together with the number of events of their person: with {len(top)} columns that is "
+                f"{len(top) + 1} things at once, and two were measured. Ask per person, where every person counts equally, "
+                "or compute it from the rows, without an interval."
+            )
+        if self.several and (bottom or weights or any(map(self.partial, top))):
+            # Both sums from one table, whose noise they share; with a column of events it holds persons with events alone.
+            bottom = {a: bottom.get(a, np.ones(len(scores))) for a, scores in top.items()}
+            top, bottom = weights | dict(top), weights | bottom
+        return self._quotient(top, bottom, self.sampled(wish.about), number, bounded)
 
-        `number` is the attribute of a factor with values, which is bounded where its bins keep too little of it.
+    def _quotient(
+        self, top: Scores, bottom: Scores, rows: float | None, number: int | None = None, bounded: bool = False
+    ) -> Estimate:
+        """The mean of a product of scores, one factor an attribute, over that of another; `rows` are those of a sample.
+
+        `number` is the attribute of a factor with values, which is bounded where its bins keep too little of it. The number of
+        events beside a condition is always bounded.
         """
-        if self.several:
-            return self.events.ratio(top, bottom, wish.per, wish.about == "population")
-        rows = self.sampled(wish.about)
         if len({*top, *bottom}) > 2:
-            estimate, base = ratio_of_cells(self.evidence, self.drawn, (top, bottom), rows, self.columns.names)
+            estimate, base = ratio_of_cells(self.evidence, (top, bottom), rows, self.columns.called)
             self._require_seen(base, bottom, number)
             return estimate
         features: list[Feature] = []
@@ -548,23 +548,28 @@ class Release(PrivateRelease):
         for side in (top, bottom):
             places.append(tuple(range(len(features), len(features) + len(side))))
             for a, scores in side.items():
-                value = side is top and a == number and not np.isin(scores, (0.0, 1.0)).all()
-                scores = np.asarray(scores, dtype=np.float64)
-                features.append(Feature(a, scores, condition=not value, bounded=value and bounded))
+                events = a in self.events
+                value = (events or (side is top and a == number)) and not np.isin(scores, (0.0, 1.0)).all()
+                open_ = value and (bounded or (events and (number is None or side is bottom)))
+                features.append(Feature(a, np.asarray(scores, dtype=np.float64), condition=not value, bounded=open_))
         moments = self.moments(tuple(features))
         if bottom:
             self._require_seen(delta(moments, ratio(places[1], ()), None), bottom, number)
-        return delta(moments, ratio(*places), rows)
+        found = delta(moments, ratio(*places), rows)
+        return replace(found, opened=MANY) if self.events.keys() & top.keys() else found
 
-    def _require_seen(self, base: Estimate, bottom: Mapping[int, Floats], number: int | None) -> None:
+    def _require_seen(self, base: Estimate, bottom: Scores, number: int | None) -> None:
         """Refuse a group that is lost in the noise; the columns that form it are named, not the one that is averaged."""
         share, least = float(base.value[0]), LOST * float(np.sqrt(base.variance[0]))
+        for a, numbers in self.events.items():
+            if a in bottom:  # of all events
+                share, least = np.array([share, least]) / float(self.shares[a] @ numbers)
         if bottom and share <= least:
-            form = [a for a in bottom if a != number] or list(bottom)
-            names = " and ".join(repr(self.columns.names[a]) for a in form)
+            own = [a for a in bottom if a not in self.events]
+            form = " and ".join(repr(self.columns.names[a]) for a in [a for a in own if a != number] or own)
             raise LostInNoiseError(
-                f"the rows meant by {names} are too few: about {max(share, 0.0):.2%} of all, and below {least:.2%} they are lost "
-                "in the noise."
+                f"the {self.privacy.budget.counted} meant by {form} are too few: about {max(share, 0.0):.2%} of all, and below "
+                f"{least:.2%} they are lost in the noise."
             )
 
     def number_feature(self, name: str) -> tuple[Feature, Floats]:
@@ -576,12 +581,10 @@ class Release(PrivateRelease):
     def _repr_html_(self) -> str:
         """For notebooks: what it is, and what to ask."""
         names, more = [name for name, _ in self.described.fields], ", rate, wait" if self.several else ""
+        held = f"{self.parts.m:,} synthetic, of {self.privacy.n:,} confidential {self.privacy.budget.counted}"
         facts = [
             ("Guarantee", str(self.privacy)),
-            (
-                "Persons" if self.several else "Rows",
-                f"{self.parts.m:,} synthetic, of {self.privacy.n:,} confidential {self.privacy.budget.counted}",
-            ),
+            ("Persons" if self.several else "Rows", held),
             ("Columns", ", ".join(names[:8]) + (" …" if len(names) > 8 else "")),
             ("Ask", f"share, mean, quantile, correlation, regress{more}: each answers with an interval"),
         ]

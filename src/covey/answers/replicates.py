@@ -210,12 +210,12 @@ def _number(value: Any) -> float:
 
 
 def in_units(release: Release, codes: Any, streams: Streams) -> Rows:
-    """Rows of codes by the units that numbers were measured in; of persons each with a random one of their events."""
+    """Rows of codes by the units that numbers were measured in; of persons each with one of their events and how many."""
     if release.several:
         counts, public = codes.counts, streams.postprocessing("one event")
         at = np.cumsum(counts) - counts + np.floor(public.random(len(counts)) * counts).astype(np.int64)
         some = codes.events[np.minimum(at, len(codes.events) - 1)]
-        codes = np.column_stack([codes.persons, np.where(counts[:, None] > 0, some, -1)])
+        codes = np.column_stack([codes.persons, np.where(counts[:, None] > 0, some, -1), counts])
     units = codes.astype(np.int64)
     for j in release.cells:
         units[:, j] = np.searchsorted(release.evidence.margins[j].edges, units[:, j], side="right") - 1
