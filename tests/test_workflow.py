@@ -386,7 +386,7 @@ def desk(tmp_path, monkeypatch):
     write_rows("visits.csv", visits())
     # The column of persons stands in the schema, and is not even confirmed: it is left out.
     person = Field("mrn", "string", enum=("MRN00001",), other="other", confirmed=False)
-    Schema((person, *FIELDS), drafted=True).save("schema.json")
+    Schema((person, *FIELDS)).save("schema.json")
     Schema(FIELDS).save("public.json")
     assert run("ledger open visits --budget 3").exit_code == 0
     return tmp_path

@@ -136,7 +136,7 @@ def draft(
     files = list(by_file)
     found = tuple(look(one, dialect, size_limit, learning) for one in by_file.values())
     if len(found) == 1 and person is None:
-        schema = Schema(found[0].fields, found[0].missing_values, drafted=True, dialect=found[0].dialect)
+        schema = Schema(found[0].fields, found[0].missing_values, dialect=found[0].dialect)
         return Drafted(Description.of(schema), found)
     require_one_branch(files[1:] or files)
     names = [re.sub(r"[^\w-]+", "_", file.split(".")[0])[:LONGEST] or "table" for file in files]
@@ -160,7 +160,7 @@ def _without(found: Draft, column: str) -> Schema:
     fields = tuple(field for field in found.fields if field.name != column)
     if not fields:
         raise ParameterError(f"a table has no column besides its key {column!r} that a draft could describe.")
-    return Schema(fields, found.missing_values, drafted=True, dialect=found.dialect)
+    return Schema(fields, found.missing_values, dialect=found.dialect)
 
 
 def find_key(persons: Any, events: Any, names: list[str], person: str | None = None) -> tuple[str, str]:

@@ -197,7 +197,7 @@ def test_all_rows_at_once_are_refused():
 
 
 def test_the_column_of_persons_leaves_the_schema():
-    named_too = Schema((*SCHEMA.fields, Field("patient", "string", enum=("p1", "p2"), confirmed=False)), drafted=True)
+    named_too = Schema((*SCHEMA.fields, Field("patient", "string", enum=("p1", "p2"), confirmed=False)))
     fitted = synth(named_too).fit(visits(survey()))
     assert fitted.schema.names == SCHEMA.names
     assert not fitted.schema.drafted

@@ -110,7 +110,6 @@ def test_a_draft_that_is_learned_keeps_names_and_types_alone():
             Field("s", "string", enum=("x", "y"), other="rest", confirmed=False),
             Field("k", "string", enum=("p", "q")),
         ),
-        drafted=True,
     )
     to_learn = schema.to_learn()
     read = {"from_table": True}

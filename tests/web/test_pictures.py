@@ -9,7 +9,7 @@ from covey.table.schema import Schema
 from covey.web.pictures import VISIBLE, pictures
 from tests.web.conftest import words
 
-SCHEMA = Schema((Field("cost", "integer", confirmed=False),), drafted=True, dialect=Dialect(";"))
+SCHEMA = Schema((Field("cost", "integer", confirmed=False),), dialect=Dialect(";"))
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ def learn(rows: Rows, described: Description, gate: Gate) -> Learned:
         names, before = {field.name for field in fields}, part.schema
         important = tuple(group for group in before.important if names.issuperset(group))
         target = before.target if before.target in names else None
-        schemas.append(replace(before, fields=fields, drafted=False, important=important, target=target))
+        schemas.append(replace(before, fields=fields, important=important, target=target))
     learned = tuple(name for name, field in found.items() if field is not None)
     left_out = tuple(name for name in found if name not in learned)
     return Learned(described.with_schemas(schemas), learned, left_out, guessed)

@@ -18,7 +18,7 @@ from covey.release.numbers import there
 from covey.release.summary import point
 from covey.table.attributes import MISSING, ColumnLog, Grid, Labels
 from covey.table.codec import Codec
-from covey.table.columns import MISSING_WORDS, Table, Words, as_text
+from covey.table.columns import MISSING_WORDS, Table, Words, as_text, parse
 from covey.table.fields import LARGEST
 from covey.table.rules import Mask
 
@@ -116,7 +116,8 @@ def _number_changes(attribute: Grid, column: Any, cells: Integers, binned: bool)
     plain = copy(attribute)
     plain.fill = MISSING
     own = plain.read(column, ColumnLog())
-    axis, values = attribute.axis, np.nan_to_num(attribute.parse(column) * attribute.scale, nan=0.0)  # in steps
+    axis, steps = attribute.axis, parse(column, attribute.field.type) * attribute.scale
+    values = np.nan_to_num(steps, nan=0.0)
     inside = there(own)
     beyond = inside & ((values < axis.low - 0.5) | (values > axis.high + 0.5))
     stands = np.where(beyond, np.rint(np.clip(values, -LARGEST, LARGEST)), 0).astype(np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 
 from covey._core.arrays import Floats, Integers
 from covey._libraries import pl
-from covey.table.columns import MISSING_WORDS, as_text, floats, parse_clock, parse_numbers, parse_times, unguarded
+from covey.table.columns import MISSING_WORDS, as_text, parse, unguarded
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.rules import Condition, Domain, Mask
 
@@ -165,7 +165,7 @@ class Grid:
 
     def read(self, series: pl.Series, log: ColumnLog) -> Integers:
         """Cells of a column."""
-        values = self.parse(series)
+        values = parse(series, self.field.type)
         special = self._special(series, values) if self.words else None
         if special is not None:
             values[special != MISSING] = self.axis.low / self.scale
@@ -186,7 +186,7 @@ class Grid:
 
     def _values(self, words: Iterable[str]) -> Floats:
         """The numbers that these words are; the others are left out."""
-        read = self.parse(pl.Series(list(words), dtype=pl.String))
+        read = parse(pl.Series(list(words), dtype=pl.String), self.field.type)
         return read[~np.isnan(read)]
 
     def _special(self, series: pl.Series, values: Floats) -> Integers:
@@ -213,27 +213,6 @@ class Grid:
         bare = as_text(rest).str.strip_chars()
         said = bare.str.to_lowercase().is_in(list(MISSING_WORDS)) | bare.is_in(list(self.missing_values))
         return int((~said).sum())
-
-    def parse(self, series: pl.Series) -> Floats:
-        """The values as floats (days and seconds for dates and times), NaN for none."""
-        dtype = series.dtype
-        if self.field.type in ("integer", "number"):
-            if dtype.is_temporal():
-                return np.full(len(series), np.nan)
-            if (dtype.is_numeric() and not dtype.is_decimal()) or dtype == pl.Boolean:
-                return floats(series)
-            return parse_numbers(as_text(series).str.strip_chars())
-        if self.field.type == "time":
-            if dtype == pl.Time:
-                return np.floor(floats(series.to_physical()) / 1e9)
-            return parse_clock(as_text(series).str.strip_chars())
-        times = self.field.type == "datetime"
-        if dtype == pl.Date:
-            return floats(series.to_physical()) * (86400.0 if times else 1.0)
-        if isinstance(dtype, pl.Datetime):
-            seconds = np.floor(floats(series.dt.epoch("ms")) / 1000)
-            return seconds if times else np.floor(seconds / 86400)
-        return parse_times(as_text(series).str.strip_chars(), times)
 
     def codes(self, cells: Integers) -> Integers:
         """Category codes of cells."""

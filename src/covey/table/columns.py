@@ -271,6 +271,28 @@ def as_text(series: pl.Series) -> pl.Series:
     return pl.Series(series.name, [known.get(value) for value in series.to_list()], dtype=pl.String)
 
 
+def parse(series: pl.Series, type_: str) -> Floats:
+    """The values of a field of this type as floats (days and seconds for dates and times), NaN for none."""
+    dtype = series.dtype
+    if type_ in ("integer", "number"):
+        if dtype.is_temporal():
+            return np.full(len(series), np.nan)
+        if (dtype.is_numeric() and not dtype.is_decimal()) or dtype == pl.Boolean:
+            return floats(series)
+        return parse_numbers(as_text(series).str.strip_chars())
+    if type_ == "time":
+        if dtype == pl.Time:
+            return np.floor(floats(series.to_physical()) / 1e9)
+        return parse_clock(as_text(series).str.strip_chars())
+    times = type_ == "datetime"
+    if dtype == pl.Date:
+        return floats(series.to_physical()) * (86400.0 if times else 1.0)
+    if isinstance(dtype, pl.Datetime):
+        seconds = np.floor(floats(series.dt.epoch("ms")) / 1000)
+        return seconds if times else np.floor(seconds / 86400)
+    return parse_times(as_text(series).str.strip_chars(), times)
+
+
 def parse_numbers(words: pl.Series) -> Floats:
     """Numbers of text, NaN for what is none; true and false are 1 and 0, as they are in a column of flags."""
     out = floats(words.cast(pl.Float64, strict=False))

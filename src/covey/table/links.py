@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ import numpy as np
 from covey._core.arrays import Integers
 from covey._core.numbers.grid import FINEST, Difference
 from covey.errors import ParameterError
-from covey.table.fields import ORDERED_TYPES, Field, Follows
+from covey.table.fields import ORDERED_TYPES, Field, Follows, as_written
+from covey.table.number_rules import all_there
 from covey.table.rules import Cells, Domain, Mask, Rule
 
 
@@ -107,7 +107,8 @@ def _declared(fields: Mapping[str, Field], end: Field, follows: Follows) -> Link
     times = _times(base, end)
     if not times:
         raise end.wrong(f"has fewer decimals than {name!r}, which it follows", "Give it as many.")
-    low, high = (None if bound is None else _steps(end, bound) for bound in (follows.minimum, follows.maximum))
+    bounds = (None if bound is None else as_written(bound) for bound in (follows.minimum, follows.maximum))
+    low, high = (b if b is None else int(b.scaleb(end.axis.decimals).to_integral_value()) for b in bounds)
     lowest = base.axis.low * times
     if not follows.signed:
         low = low or 0
@@ -138,10 +139,6 @@ def _times(base: Field, end: Field) -> int:
     return int(10**more) if more >= 0 else 0
 
 
-def _steps(end: Field, bound: Any) -> int:
-    return int((Decimal(repr(bound)) * Decimal(10) ** end.axis.decimals).to_integral_value())
-
-
 @dataclass(frozen=True)
 class Distance(Rule):
     """How far a field lies from the one that it follows, where neither is missing."""
@@ -170,7 +167,7 @@ class Distance(Rule):
 
     def broken(self, attributes: Mapping[str, Any], cells: Mapping[str, Integers]) -> Mask:
         """Which rows lie too near or too far."""
-        there = np.logical_and.reduce([attributes[name].has_value(cells[name]) for name in self.fields])
+        there = all_there(attributes, self.fields, cells)
         base, end = (np.where(there, cells[name], 0) for name in self.fields)
         apart, bounds = end - base * self.link.times, self.link.difference
         return np.asarray(there & ((apart < bounds.low) | (apart > bounds.high)))

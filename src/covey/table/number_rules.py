@@ -13,7 +13,7 @@ They may stand together in one body. It holds where none of its fields is missin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -29,8 +29,9 @@ from covey.table.rules import Cells, Mask, Rule, Sum
 NUMBERS = ("integer", "number")
 
 
-def _all_there(attributes: Mapping[str, Any], names: tuple[str, ...], cells: Mapping[str, Integers]) -> Mask:
-    return np.asarray(np.logical_and.reduce([attributes[name].has_value(cells[name]) for name in names]))
+def all_there(grids: Mapping[str, Any], names: Iterable[str], cells: Mapping[str, Integers]) -> Mask:
+    """Where none of these numbers is missing or special."""
+    return np.asarray(np.logical_and.reduce([grids[name].has_value(cells[name]) for name in names]))
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class LessEqual(Rule):
 
     def broken(self, attributes: Mapping[str, Any], cells: Mapping[str, Integers]) -> Mask:
         """Which rows have the larger value first."""
-        present = _all_there(attributes, self.fields, cells)
+        present = all_there(attributes, self.fields, cells)
         left, right = (attributes[name].value(cells[name]) for name in self.fields)
         return np.asarray(present & (left > right))
 
@@ -149,7 +150,7 @@ class Linear(Rule):
 
     def broken(self, attributes: Mapping[str, Any], cells: Mapping[str, Integers]) -> Mask:
         """Which rows have a larger sum."""
-        present = _all_there(attributes, self.fields, cells)
+        present = all_there(attributes, self.fields, cells)
         terms = [a * np.where(present, attributes[n].value(cells[n]), 0.0) for n, a in self.coefficients]
         slack = 1e-12 * (abs(self.maximum) + sum(np.abs(term) for term in terms))  # sums of floats are not exact
         return np.asarray(present & (sum(terms) > self.maximum + slack))

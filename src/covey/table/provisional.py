@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time
+from datetime import datetime, time
 from functools import cached_property
 from typing import Any
 
@@ -19,10 +19,10 @@ import numpy as np
 from covey._core.arrays import Floats, Integers
 from covey._core.tables.learned import Coded, Edges, number_edges, year_edges
 from covey._libraries import pl
-from covey.table.attributes import Attribute, ColumnLog, Grid, attributes
+from covey.table.attributes import Attribute, ColumnLog, attributes
 from covey.table.codec import EncodeLog
-from covey.table.columns import MISSING_WORDS, Table, as_text, cell_by_cell, unguarded
-from covey.table.fields import Field, Value
+from covey.table.columns import MISSING_WORDS, Table, as_text, cell_by_cell, parse, unguarded
+from covey.table.fields import Field
 from covey.table.rules import Domain, Mask
 from covey.table.schema import Schema
 
@@ -48,7 +48,6 @@ class LearnedColumn:
         self.bins = 1 if self.is_text else len(self.edges) - 1  # of texts one, for cells that hold nothing
         # Of whole numbers and dates single ones are narrow; of other numbers every bin spans many values.
         self.wide = np.diff(np.array(self.edges or (0, 1), dtype=np.float64)) > (0 if field.type == "number" else 1)
-        self._grid = None if self.is_text else Grid(_with_some_limits(field), missing_values)
 
     @cached_property
     def _starts(self) -> Floats:
@@ -84,13 +83,13 @@ class LearnedColumn:
     def _on_grid(self, series: pl.Series) -> tuple[Integers, Mask]:
         """Bins of the cells that are values, −1 for the others; and which of the cells are no values at all."""
         codes = np.full(len(series), -1, dtype=np.int64)
-        if self._grid is None:
+        if self.is_text:
             return codes, np.ones(len(series), dtype=bool)
-        values = self._grid.parse(series)
+        values = parse(series, self.field.type)
         there = ~np.isnan(values)
         # Numbers that are declared missing or special need no learning, however they are spelled.
-        known = [*self._grid.markers.tolist(), *self._grid.special_values]
-        measured = there & ~np.isin(values, known)
+        words = pl.Series([*self.missing_values, *self.field.special], dtype=pl.String)
+        measured = there & ~np.isin(values, parse(words, self.field.type))
         places = np.searchsorted(self._starts, values[measured], side="right") - 1
         codes[measured] = np.clip(places, 0, self.bins - 1)
         return codes, ~there
@@ -104,16 +103,6 @@ class LearnedColumn:
         if label.lower() in MISSING_WORDS or label in self.missing_values or label in self.field.special:
             return None
         return label if label == label.strip() and len(label) <= LONGEST else None
-
-
-def _with_some_limits(field: Field) -> Field:
-    """The field with any limits: of its grid only the parser and the words for missing are used."""
-    ends: Mapping[str, tuple[Value, Value]] = {
-        "date": (date(2000, 1, 1), date(2001, 1, 1)),
-        "datetime": (datetime(2000, 1, 1), datetime(2001, 1, 1)),
-    }
-    low, high = ends.get(field.type, (0, 1))
-    return replace(field, minimum=low, maximum=high, learn=False, bins=1, decimals=None)
 
 
 @dataclass(frozen=True)

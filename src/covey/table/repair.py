@@ -8,7 +8,6 @@ by a valid row. All of this sees released values alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -20,9 +19,10 @@ from covey._core.numbers.lattice import TURNS, Band, Lattice, settle
 from covey._libraries import pl
 from covey.errors import ParameterError, counted
 from covey.table.attributes import Attribute, ColumnLog, Grid, attributes, dtype_of, grid_of
-from covey.table.columns import as_text, iso, spelled, spellings, unguarded
-from covey.table.fields import Field
+from covey.table.columns import as_text, iso, parse, spelled, spellings, unguarded
+from covey.table.fields import Field, as_written
 from covey.table.links import distances
+from covey.table.number_rules import all_there
 from covey.table.rules import Cells, Domain, Mask, Rule, Sum
 from covey.table.sources import read_table
 
@@ -166,22 +166,22 @@ class Region:
     def _band(self, part: Sum, names: tuple[str, ...]) -> Band:
         """A bound in steps of the columns."""
         steps = {name: Fraction(1, 10 ** self.grids[name].axis.decimals) for name in names}
-        terms = tuple((names.index(name), _exact(a) * steps[name]) for name, a in part.coefficients)
-        low, high = (None if bound is None else _exact(bound) for bound in (part.minimum, part.maximum))
+        terms = tuple((names.index(name), Fraction(as_written(a)) * steps[name]) for name, a in part.coefficients)
+        low, high = (None if bound is None else Fraction(as_written(bound)) for bound in (part.minimum, part.maximum))
         return Band(terms, low, high)
 
     def broken(self, rule: Rule, cells: Mapping[str, Integers]) -> Mask:
         """Which rows break one of the rules."""
         names, lattice = self.part(tuple(other is rule for other in self.rules))
-        there = np.logical_and.reduce([self.grids[name].has_value(cells[name]) for name in names])
+        there = all_there(self.grids, names, cells)
         broken = np.zeros(len(there), dtype=bool)
         broken[there] = ~lattice.contains(np.stack([cells[name][there] for name in names], axis=1))
         return broken
 
     def settle(self, cells: Cells, rows: Integers, turns: int = TURNS) -> None:
         """Move these rows inside, in place; where there are turns, columns keep about the values that they have among them."""
-        there = {name: grid.has_value(cells[name][rows]) for name, grid in self.grids.items()}
-        held = np.stack([np.logical_and.reduce([there[n] for n in rule.fields]) for rule in self.rules], axis=1)
+        own = {name: cells[name][rows] for name in self.grids}
+        held = np.stack([all_there(self.grids, rule.fields, own) for rule in self.rules], axis=1)
         for holding in np.unique(held, axis=0):
             if holding.any():
                 names, lattice = self.part(tuple(holding.tolist()))
@@ -219,11 +219,6 @@ def _is_exact(rule: Rule, attributes: Mapping[str, Attribute]) -> bool:
     except ParameterError:
         return False
     return True
-
-
-def _exact(number: float) -> Fraction:
-    """The decimal number that was written."""
-    return Fraction(Decimal(repr(number)))
 
 
 # Columns that are not measured, and what a table breaks of a schema, in words for the person who owns it.
@@ -288,7 +283,7 @@ def problems(book: RuleBook, table: Any) -> list[str]:
             if count := getattr(seen, word):
                 found.append(f"column {name!r} has {count} cells that are {word}")
         if isinstance(attribute, Grid) and attribute.field.type != "date":
-            read, there = attribute.parse(columns[name]), attribute.has_value(cells[name])
+            read, there = parse(columns[name], attribute.field.type), attribute.has_value(cells[name])
             if not np.array_equal(read[there], attribute.value(cells[name])[there]) and not seen.clipped:
                 found.append(f"column {name!r} has values with more decimals than declared")
     for field in book.domain.fields:

@@ -121,8 +121,7 @@ class Resource:
     @cached_property
     def bare(self) -> bool:
         """Whether its persons have no attributes."""
-        same = replace(self.schema.plain(), missing_values=BARE.missing_values, drafted=BARE.drafted)
-        return same == BARE
+        return replace(self.schema.plain(), missing_values=BARE.missing_values) == BARE
 
     @cached_property
     def written(self) -> Schema:

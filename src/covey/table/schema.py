@@ -84,7 +84,6 @@ def read_relations(given: Any) -> str | tuple[Relation, ...]:
 class Schema(Domain):
     """The public description of a table: its columns (`fields`), how missing cells are written, and rules for its rows."""
 
-    drafted: bool = False
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)
     important: tuple[tuple[str, ...], ...] = ()  # columns, and pairs of columns, that get more of a budget
     target: str | None = None  # the column that others are to predict: pairs and triples with it get more
@@ -141,8 +140,7 @@ class Schema(Domain):
     def only(self, names: Sequence[str]) -> Schema:
         """The schema with these fields alone, in its own order; with no names all of them."""
         chosen = {self[name].name for name in names}
-        fields = tuple(field for field in self.fields if field.name in chosen or not chosen)
-        return replace(self, fields=fields, drafted=self.drafted and not all(field.confirmed for field in fields))
+        return replace(self, fields=tuple(field for field in self.fields if field.name in chosen or not chosen))
 
     def without(self, person: str) -> Schema:
         """The schema without the column that identifies the person, which is never synthesized."""
@@ -250,7 +248,7 @@ class Schema(Domain):
         notes = {k: v for k, v in data.items() if k not in ("fields", "missingValues", "covey", "dialect", "encoding")}
         checked = tuple(read_rule(rule, by_name) for rule in rules)
         return cls(
-            *(fields, tuple(missing), checked, Dialect.from_dict(data), draft, notes, as_groups(important)),
+            *(fields, tuple(missing), checked, Dialect.from_dict(data), notes, as_groups(important)),
             target=own.get("target"),
             triples=own.get("triples"),
             relations=read_relations(own["relations"]) if "relations" in own else "",
@@ -293,8 +291,12 @@ class Schema(Domain):
             names = [names]
         unwarned = {field.name for field in self.fields if field.warning is None}
         chosen = unwarned if names is None else {self[name].name for name in names}
-        fields = tuple(replace(f, confirmed=True) if f.name in chosen else f for f in self.fields)
-        return replace(self, fields=fields, drafted=self.drafted and not all(field.confirmed for field in fields))
+        return replace(self, fields=tuple(replace(f, confirmed=f.confirmed or f.name in chosen) for f in self.fields))
+
+    @property
+    def drafted(self) -> bool:
+        """Whether a field is not confirmed."""
+        return not all(field.confirmed for field in self.fields)
 
     @property
     def warnings(self) -> dict[str, str]:
@@ -314,7 +316,7 @@ class Schema(Domain):
             for field in self.fields
             if field.name not in chosen or names is not None or field.constant != Constant(None)
         )
-        return replace(self, fields=fields, drafted=self.drafted and not all(field.confirmed for field in fields))
+        return replace(self, fields=fields)
 
     def require_confirmed(self) -> None:
         """Refuse a private release while the schema may describe private data."""
@@ -329,7 +331,7 @@ class Schema(Domain):
     def draft_with_notes(cls, table: Any, dialect: Dialect | None = None) -> tuple[Schema, tuple[Note, ...]]:
         """A draft, and for each column what was chosen, why, and what to look at. Private."""
         found = draft(table, dialect)
-        return cls(found.fields, found.missing_values, drafted=True, dialect=found.dialect), found.notes
+        return cls(found.fields, found.missing_values, dialect=found.dialect), found.notes
 
     def validate(self, table: Any) -> list[str]:
         """What a table breaks of this schema, in words; an empty list if nothing."""

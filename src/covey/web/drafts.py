@@ -232,9 +232,7 @@ def _described(part: Resource, columns: Sequence[ColumnDraft], rules: tuple[Rule
             raise ParameterError(f"a rule uses {part.name}, which has no column left. Remove the rule first.")
         return replace(part, schema=replace(BARE, dialect=before.dialect))
     own = tuple(rule.renamed(lambda name: name.removeprefix(f"{part.name}.")) for rule in rules) if several else rules
-    drafted = not all(field.confirmed for field in fields)
-    schema = Schema(fields, before.missing_values, own, drafted=drafted, dialect=before.dialect)
-    return replace(part, schema=schema)
+    return replace(part, schema=Schema(fields, before.missing_values, own, before.dialect))
 
 
 def _tables(rule: Rule) -> set[str]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as entry
-from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from covey._core.arrays import Floats
-from covey.table.attributes import Grid
 from covey.table.column_drafts import present
-from covey.table.columns import spelled, spellings
+from covey.table.columns import parse, spelled, spellings
 from covey.table.dialects import Spelling
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.rules import Domain
@@ -75,7 +73,7 @@ def pictures(path: Path, schema: Schema, fields: Sequence[Field]) -> dict[str, P
 def _picture(series: Any, field: Field, missing: tuple[str, ...]) -> Picture:
     rows = len(series)
     if field.type in ORDERED_TYPES:
-        values = _grid(field, missing).parse(series)
+        values = parse(series, field.type)
         values = values[np.isfinite(values)]
         return _of_numbers(values, rows, field) if len(values) else Picture((), "no cell has this type")
     counts = present(series, missing).value_counts(sort=True)
@@ -116,15 +114,3 @@ def _shown(value: float, field: Field) -> str:
     if field.type == "time":
         return f"{int(value) // 3600:02}:{int(value) % 3600 // 60:02}"
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
-
-
-def _grid(field: Field, missing: tuple[str, ...]) -> Grid:
-    """The field's reader; any limits will do."""
-    ends: Mapping[str, tuple[Any, Any]] = {
-        "date": (date(2000, 1, 1), date(2001, 1, 1)),
-        "datetime": (datetime(2000, 1, 1), datetime(2001, 1, 1)),
-        "time": (time(0), time(23)),
-    }
-    low, high = ends.get(field.type, (0, 1))
-    some = Field(field.name, field.type, low, high, special=field.special, spelling=field.spelling, confirmed=False)
-    return Grid(some, missing)
