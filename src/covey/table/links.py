@@ -16,8 +16,7 @@ from covey._core.arrays import Integers
 from covey._core.numbers.grid import FINEST, Difference
 from covey.errors import ParameterError
 from covey.table.fields import ORDERED_TYPES, Field, Follows, as_written
-from covey.table.number_rules import all_there
-from covey.table.rules import Cells, Domain, Mask, Rule
+from covey.table.rules import Cells, Domain, Mask, Rule, all_there
 
 
 @dataclass(frozen=True)

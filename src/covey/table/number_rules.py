@@ -13,7 +13,7 @@ They may stand together in one body. It holds where none of its fields is missin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -24,14 +24,9 @@ from covey._core.arrays import Integers
 from covey.errors import ParameterError
 from covey.table.document import refuse_unknown
 from covey.table.fields import ORDERED_TYPES, Field
-from covey.table.rules import Cells, Mask, Rule, Sum
+from covey.table.rules import Cells, Mask, Rule, Sum, all_there
 
 NUMBERS = ("integer", "number")
-
-
-def all_there(grids: Mapping[str, Any], names: Iterable[str], cells: Mapping[str, Integers]) -> Mask:
-    """Where none of these numbers is missing or special."""
-    return np.asarray(np.logical_and.reduce([grids[name].has_value(cells[name]) for name in names]))
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from covey.table.attributes import Attribute, ColumnLog, Grid, attributes, dtype
 from covey.table.columns import as_text, iso, parse, spelled, spellings, unguarded
 from covey.table.fields import Field, as_written
 from covey.table.links import distances
-from covey.table.number_rules import all_there
-from covey.table.rules import Cells, Domain, Mask, Rule, Sum
+from covey.table.rules import Cells, Domain, Mask, Rule, Sum, all_there
 from covey.table.sources import read_table
 
 _ROUNDS = 12  # of repairs; rows that rules still throw back and forth are replaced

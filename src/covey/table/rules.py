@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from dataclasses import fields as parts_of
 from itertools import combinations
@@ -25,6 +25,11 @@ MOST_ZEROS = 200  # of one rule; a fit that looks at more of them is slow, and s
 
 Cells = dict[str, Integers]  # of some rows, by field
 Mask = NDArray[np.bool_]  # which of some rows
+
+
+def all_there(grids: Mapping[str, Any], names: Iterable[str], cells: Mapping[str, Integers]) -> Mask:
+    """Where none of these numbers is missing or special."""
+    return np.asarray(np.logical_and.reduce([grids[name].has_value(cells[name]) for name in names]))
 
 
 @dataclass(frozen=True)
