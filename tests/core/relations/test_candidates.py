@@ -46,12 +46,12 @@ def neighbours(count, n=8):
 
 
 CELLS = cells_of(COLUMNS)
-OF = tabled(COLUMNS, CELLS, [np.full(size, 1 / size) for size in CELLS.sizes])
+OF = tabled(COLUMNS, CELLS, [np.full(size, 1 / size) for size in CELLS.domain.sizes])
 FOUND = proposals(COLUMNS)
 
 
 def counted(rows):
-    kernel = PairTables(CELLS.sizes)
+    kernel = PairTables(CELLS.domain.sizes)
     tables = OF.broken(kernel.matrix(kernel(CELLS(rows))))
     return OF, tables, FOUND, Broken(COLUMNS, FOUND)(rows).values[0]
 
@@ -109,7 +109,7 @@ def test_cells_part_all_codes_and_some_codes_of_cells_lie_in_them(n):
 def open_state(columns=COLUMNS):
     """All candidates, of which nothing is known yet."""
     cells, formulas = cells_of(columns), proposals(columns)
-    of = tabled(columns, cells, [np.full(size, 1 / size) for size in cells.sizes])
+    of = tabled(columns, cells, [np.full(size, 1 / size) for size in cells.domain.sizes])
     return of, formulas, State(columns, of, formulas)
 
 
@@ -130,7 +130,7 @@ def test_what_follows_from_accepted_relations_is_not_asked_again():
     assert not allowed(EXCLUDES, x, place[0, 1]) if (EXCLUDES, x, place[0, 1]) in map(tuple, of.pairs) else True
     sums = [i for i, c in enumerate(formulas) if c.formula.name == "equal"]
     first = formulas[sums[0]]
-    state.learn_column(first.target, first.sources, dropped=True, loose=False)
+    state.learn_column(first, dropped=True)
     after = state.allowed()[len(of) :]
     assert not any(after[i] for i, c in enumerate(formulas) if c.target == first.target)
     circle = [i for i, c in enumerate(formulas) if c.target in first.sources and first.target in c.sources]

@@ -9,9 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from covey._core.arrays import Array, Floats, Integers
+from covey._core.tables.domain import Domain
 
 DAY = 86400.0  # seconds, in which dates count
 MOST_LABELS = 64  # of a category whose labels are told apart; of others "missing" alone
+MOST_CELLS = 3000  # of all columns, about
 LINEAR_CUTS = 48  # of a number's range, beside 1, 2, 5, 10, … of its steps
 
 
@@ -91,14 +93,9 @@ class Cells:
     edges: tuple[Integers, ...]
 
     @cached_property
-    def sizes(self) -> tuple[int, ...]:
+    def domain(self) -> Domain:
         """How many cells each column has."""
-        return tuple(len(edges) - 1 for edges in self.edges)
-
-    @cached_property
-    def starts(self) -> Integers:
-        """Where the cells of each column begin when all lie side by side."""
-        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
+        return Domain(tuple(len(edges) - 1 for edges in self.edges), (False,) * len(self.edges))
 
     def __call__(self, codes: Array) -> Integers:
         """Cells of a batch of codes."""
@@ -111,11 +108,11 @@ class Cells:
         return generator.integers(low, high)
 
 
-def cells_of(columns: Sequence[Column], most_cells: int = 3000) -> Cells:
+def cells_of(columns: Sequence[Column]) -> Cells:
     """Cells of all columns, as fine as their number allows."""
     single = 128
     while True:
         found = Cells(tuple(column.edges(single) for column in columns))
-        if sum(found.sizes) <= most_cells or single <= 16:
+        if found.domain.total <= MOST_CELLS or single <= 16:
             return found
         single //= 2

@@ -60,26 +60,31 @@ class Candidate:
     relative: float = 0.0
 
     @property
+    def name(self) -> str:
+        """Its formula's."""
+        return self.formula.name
+
+    @property
     def loose(self) -> bool:
         """Whether a sharper formula for the same column should replace it."""
-        return self.formula.name in ("order", "close") or self.relative > 0
+        return self.name in ("order", "close") or self.relative > 0
 
     @property
     def handicap(self) -> float:
         """Of the rows: what a simpler or sharper formula is ahead by."""
-        taken = self.formula.name.startswith("sum") and self.k < 0  # a sum is simpler than what is left of one
+        taken = self.name.startswith("sum") and self.k < 0  # a sum is simpler than what is left of one
         return self.formula.handicap + (0.05 if self.relative else 0.0) + (0.02 if taken else 0.0)
 
     @property
     def orders(self) -> tuple[tuple[int, int], ...]:
         """Pairs of columns of which it says that the first is never above the second."""
         both = (self.sources[0], self.target), (self.target, self.sources[0])
-        return {"equal": both, "order": both[:1] if self.k > 0 else both[1:]}.get(self.formula.name, ())
+        return {"equal": both, "order": both[:1] if self.k > 0 else both[1:]}.get(self.name, ())
 
     def breaks(self, values: Sequence[Floats], guess: Floats) -> Array:
         """Which rows break it: those alone in which all values are there."""
         own = values[self.target]
-        if self.formula.name == "order":
+        if self.name == "order":
             return np.asarray((own - guess) * self.k < -self.slack)
         allowed = self.slack + self.relative * np.abs(guess) if self.relative else self.slack
         return np.asarray(np.abs(own - guess) > allowed)
@@ -344,9 +349,8 @@ def _propose_sum3(formula: Formula, columns: Sequence[Column]) -> Iterator[Candi
         numbers = [j for j in every if columns[j].steps > CLOSE_STEPS]
     for chosen in combinations(numbers, 4) if comb(len(numbers), 4) <= MOST_THREE else ():
         *sources, t = widest(columns, *chosen)
-        rare = sum(
-            columns[j].usual >= CONSTANT for j in chosen
-        )  # a fee that few pay may complete a sum, two say nothing
+        # A fee that few pay may complete a sum, two say nothing.
+        rare = sum(columns[j].usual >= CONSTANT for j in chosen)
         if columns[t].steps > CLOSE_STEPS and columns[sources[-1]].span > columns[t].span / 50 and rare < 2:
             yield Candidate(formula, t, tuple(sources), 1.0, 2 * columns[t].step)
             for j in sources:  # of those that are nearly as wide, any may be the sum

@@ -12,12 +12,14 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from covey._core.arrays import Array, Floats, Integers
 from covey._core.relations.columns import Cells, Column
 from covey._core.relations.formulas import Candidate
+from covey._core.tables.domain import Domain
 
 IMPLIES, EQUIVALENT, EXCLUDES, THRESHOLD = range(4)
 MOST_VALUES = 14  # of a column whose values are literals
@@ -49,6 +51,19 @@ class Function:
     source: int
     map: tuple[int, ...] = ()
     letters: int = 0  # leading characters that make up the target's label; 0 for all
+    # As those of a formula: nothing sharper replaces it, and it orders nothing.
+    name: ClassVar[str] = "function"
+    loose: ClassVar[bool] = False
+    orders: ClassVar[tuple[tuple[int, int], ...]] = ()
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The other column."""
+        return (self.source,)
+
+    def table(self, tables: Integers, cells: Domain) -> Integers:
+        """The table of the two columns, from the matrix of all pair tables: the source's cells by the target's."""
+        return np.asarray(tables[cells.block(self.source), cells.block(self.target)])
 
 
 @dataclass(frozen=True)
@@ -65,7 +80,7 @@ class Tabled:
 
     def broken(self, tables: Integers) -> Integers:
         """How many rows break each candidate, from the matrix of all pair tables."""
-        starts = self.cells.starts  # all columns lie side by side
+        starts = self.cells.domain.starts  # all columns lie side by side
         first = np.array([starts[x.column] + x.first for x in self.literals], dtype=np.int64)
         last = np.array([starts[x.column] + x.last + 1 for x in self.literals], dtype=np.int64)
         diagonal = np.concatenate([[0], np.cumsum(np.diag(tables))])
@@ -74,7 +89,9 @@ class Tabled:
         both = summed[first[one], last[two]] - summed[first[one], first[two]]
         x, y = diagonal[last[one]] - diagonal[first[one]], diagonal[last[two]] - diagonal[first[two]]
         found = np.select([kind == IMPLIES, kind == EQUIVALENT], [x - both, x + y - 2 * both], both)
-        return np.concatenate([found, [_unlike(tables, starts, f) for f in self.functions]]).astype(np.int64)
+        return np.concatenate([found, [_unlike(f.table(tables, self.cells.domain), f) for f in self.functions]]).astype(
+            np.int64
+        )
 
     def by_chance(self, shares: Sequence[Floats], n: int) -> Floats:
         """How many rows would break each candidate if columns with these shares of cells were independent."""
@@ -85,10 +102,8 @@ class Tabled:
         return n * np.concatenate([found, [_unlike_by_chance(shares, f) for f in self.functions]])
 
 
-def _unlike(tables: Integers, starts: Integers, function: Function) -> int:
+def _unlike(table: Integers, function: Function) -> int:
     """Rows in which a column is not what its function says, for the best function or the one that labels give away."""
-    rows, columns = (slice(starts[j], starts[j + 1]) for j in (function.source, function.target))
-    table = tables[rows, columns]
     if not function.map:
         return int(table.sum() - table.max(axis=1).sum())
     known = np.flatnonzero(np.array(function.map) >= 0)
@@ -112,7 +127,7 @@ def tabled(columns: Sequence[Column], cells: Cells, shares: Sequence[Floats]) ->
     apart = of[:k, None] != of[None, :k]
     one, two = np.nonzero(apart)
     up = one < two
-    few = np.array([cells.sizes[x.column] <= MOST_GROUPS for x in single], dtype=bool)
+    few = np.array([cells.domain.sizes[x.column] <= MOST_GROUPS for x in single], dtype=bool)
     lone, far = np.nonzero((of[:k, None] != of[None, k:]) & few[:, None])
     pairs = [
         (np.full(len(one), IMPLIES), one, two),
@@ -152,13 +167,14 @@ def _ranges(j: int, column: Column, edges: Integers, shares: Floats) -> Iterator
 
 
 def _functions(columns: Sequence[Column], cells: Cells) -> Iterator[Function]:
+    sizes = cells.domain.sizes
     for b, target in enumerate(columns):
-        if target.kind != "label" or not target.labels or not 2 <= cells.sizes[b] == target.size:
+        if target.kind != "label" or not target.labels or not 2 <= sizes[b] == target.size:
             continue
         for a, source in enumerate(columns):
             if a == b:
                 continue
-            if source.kind == "label" and source.labels and cells.sizes[a] == source.size:
+            if source.kind == "label" and source.labels and sizes[a] == source.size:
                 if a < b and set(source.labels) == set(target.labels):
                     yield Function(b, a, _by_label(source, target, 0))
                 for letters in LETTERS:
@@ -166,8 +182,8 @@ def _functions(columns: Sequence[Column], cells: Cells) -> Iterator[Function]:
                     longer = max(map(len, source.labels)) > letters
                     if longer and 2 * sum(x >= 0 for x in found) > len(found) and len(set(found) - {-1}) > 1:
                         yield Function(b, a, found, letters)
-            known = source.kind != "label" or (source.labels and cells.sizes[a] == source.size)
-            if 2 <= cells.sizes[a] <= MOST_SOURCES and known:
+            known = source.kind != "label" or (source.labels and sizes[a] == source.size)
+            if 2 <= sizes[a] <= MOST_SOURCES and known:
                 yield Function(b, a)
 
 
@@ -188,16 +204,16 @@ class State:
         self._together: set[frozenset[int]] = set()  # pairs of columns that are missing together, as told before
         self.above = np.eye(p, dtype=bool)  # [x, y]: x is computed by way of y
         self._single(columns)
-        self._target = np.array([f.target for f in of.functions] + [c.target for c in candidates], dtype=np.int64)
-        sources = [(f.source,) for f in of.functions] + [c.sources for c in candidates]
-        self.sources = np.array([[*s, *(s[-1:] * (3 - len(s)))] for s in sources], dtype=np.int64).reshape(-1, 3)
-        names = ["function" if not f.map else "map" for f in of.functions] + [c.formula.name for c in candidates]
-        self._exact = np.array([name in ("function", "map", "equal") for name in names], dtype=bool)
-        self._table = np.arange(len(names)) < len(of.functions)
-        ends = [(-1, -1) for _ in of.functions] + [c.orders[0] if len(c.orders) == 1 else (-1, -1) for c in candidates]
+        computed = [*of.functions, *candidates]
+        self._target = np.array([c.target for c in computed], dtype=np.int64)
+        sources = [[*c.sources, *(c.sources[-1:] * (3 - len(c.sources)))] for c in computed]
+        self.sources = np.array(sources, dtype=np.int64).reshape(-1, 3)
+        self._exact = np.array([c.name in ("function", "equal") for c in computed], dtype=bool)
+        self._table = np.arange(len(computed)) < len(of.functions)
+        ends = [c.orders[0] if len(c.orders) == 1 else (-1, -1) for c in computed]
         self._low, self._high = np.array(ends, dtype=np.int64).reshape(-1, 2).T
         self.below = np.eye(p, dtype=bool)  # [x, y]: x is never above y
-        self._sharp = np.array([True for _ in of.functions] + [not c.loose for c in candidates], dtype=bool)
+        self._sharp = np.array([not c.loose for c in computed], dtype=bool)
 
     def _single(self, columns: Sequence[Column]) -> None:
         """Literals, and what follows from them by themselves: a column has one value."""
@@ -206,14 +222,13 @@ class State:
         codes = [of.cells.edges[x.column][x.first] for x in of.literals]
         missing = [columns[x.column].missing == c for x, c in zip(of.literals, codes, strict=True)]
         self._missing = np.array(missing, dtype=bool)  # there may be no literal
-        single = [x.single for x in of.literals]
-        k = self._k = sum(single[: len(single)]) if all(single) else single.index(False)
+        k = self._k = next((i for i, x in enumerate(of.literals) if not x.single), len(of.literals))
         same = self._column[:k, None] == self._column[None, :k]
         self.implied = np.eye(2 * k, dtype=bool)  # [i, j]: literal i, or k + i for its negation, implies j
         self.implied[:k, k:] |= same & ~np.eye(k, dtype=bool)
         for j in range(len(columns)):
             own = np.flatnonzero(self._column[:k] == j)
-            if len(own) == 2 == of.cells.sizes[j]:
+            if len(own) == 2 == of.cells.domain.sizes[j]:
                 a, b = own
                 self.implied[k + a, b] = self.implied[k + b, a] = True
 
@@ -257,17 +272,18 @@ class State:
         for x in (i, j):
             self.ruled[self._column[x]] |= not self._missing[x]
 
-    def learn_column(self, target: int, sources: Sequence[int], dropped: bool, loose: bool | None) -> None:
-        """Take a column as computed from others, or as measured by what differs; `loose` is None for functions.
+    def learn_column(self, what: Function | Candidate, dropped: bool) -> None:
+        """Take a column as computed from others, or as measured by what differs.
 
         Where a formula computes it, other formulas may start from it: they start from what it is computed from.
         """
-        (self.dropped if dropped else self.coded)[target] = True
-        self.lost[target] = dropped and loose is None
-        self.loose[target] = bool(loose)
-        own = self.above[:, target].copy()
-        for source in sources:
+        (self.dropped if dropped else self.coded)[what.target] = True
+        self.lost[what.target] = dropped and isinstance(what, Function)
+        self.loose[what.target] = what.loose
+        own = self.above[:, what.target].copy()
+        for source in what.sources:
             self.above[own] |= self.above[source]
+        self.learn_orders(what.orders)
 
     def learn_orders(self, orders: Sequence[tuple[int, int]]) -> None:
         """Take it as given that the first column of each pair is never above the second, with all that follows."""
@@ -290,14 +306,9 @@ class State:
 
     def twins(self, kind: int, i: int, j: int) -> Array:
         """Candidates of one kind that say the same, given what is implied: what is known of one is known of all."""
-        same = self.implied[: self._k, : self._k] & self.implied[: self._k, : self._k].T
-        kinds, one, two = self.of.pairs.T
-        out = np.zeros(len(kinds), dtype=bool)
-        up = np.flatnonzero((kinds == kind) & (kinds != THRESHOLD))
-        if kind != THRESHOLD:
-            out[up] = same[i, one[up]] & same[j, two[up]]
-            if kind != IMPLIES:
-                out[up] |= same[i, two[up]] & same[j, one[up]]
+        kinds, one, two = self.of.pairs[self.of.pairs[:, 0] == kind].T
+        out, x, y = np.zeros(len(self.of.pairs), dtype=bool), self.alike(i), self.alike(j)
+        out[self.of.pairs[:, 0] == kind] = (x[one] & y[two]) | (x[two] & y[one] & (kinds != IMPLIES))
         return out
 
 
@@ -310,17 +321,16 @@ class Analogies:
 
     def __init__(self, columns: Sequence[Column], of: Tabled, candidates: Sequence[Candidate]) -> None:
         self._words = [frozenset(re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", column.name)) for column in columns]
-        self._columns: list[tuple[int, ...]] = []
-        self._key: list[tuple[Hashable, ...]] = []
+        said = [self._said(columns[x.column], x, of) for x in of.literals]
+        at = [x.column for x in of.literals]
+        self._every: list[tuple[tuple[Hashable, ...], tuple[int, ...]]] = [  # what each says, and of which columns
+            *((("literals", kind, said[one], said[two]), (at[one], at[two])) for kind, one, two in of.pairs.tolist()),
+            *(((f.name, bool(f.map), f.letters), (f.target, f.source)) for f in of.functions),
+            *(((c.name, c.k), (c.target, *c.sources)) for c in candidates),
+        ]
         self._group: dict[Hashable, list[int]] = defaultdict(list)
-        for kind, one, two in of.pairs.tolist():
-            ends = of.literals[one], of.literals[two]
-            said = [self._said(columns[x.column], x, of) for x in ends]
-            self._add(("literals", kind, *said), (ends[0].column, ends[1].column))
-        for f in of.functions:
-            self._add(("function", bool(f.map), f.letters), (f.target, f.source))
-        for c in candidates:
-            self._add((c.formula.name, c.k), (c.target, *c.sources))
+        for i, (key, _) in enumerate(self._every):
+            self._group[key].append(i)
 
     @staticmethod
     def _said(column: Column, literal: Literal, of: Tabled) -> Hashable:
@@ -330,18 +340,13 @@ class Analogies:
             return None
         return column.labels[code] if literal.single and code < len(column.labels) else literal
 
-    def _add(self, key: tuple[Hashable, ...], columns: tuple[int, ...]) -> None:
-        self._group[key].append(len(self._key))
-        self._key.append(key)
-        self._columns.append(columns)
-
     def of(self, i: int) -> list[int]:
         """The candidates that one suggests."""
-        key = self._key[i]
+        key, own = self._every[i]
         labelled = key[0] == "literals" and key[2] == key[3] and isinstance(key[2], str)
         found = []
         for j in self._group[key]:
-            pairs = list(zip(self._columns[i], self._columns[j], strict=True))
+            pairs = list(zip(own, self._every[j][1], strict=True))
             words = [(self._words[a], self._words[b]) for a, b in pairs if a != b]
             changes = {(a - b, b - a) for a, b in words}
             if len(words) == 1 and labelled:

@@ -8,8 +8,8 @@ the owner adds is a rule or a derived column like any other.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -101,15 +101,15 @@ def exact_relations(schema: Schema, codec: Codec, exact: Integers, read_off: boo
     codes = codec.numbers(exact)
     n, columns, generator = len(codes), columns_of(codec), np.random.default_rng(0)
     cells = cells_of(columns)
-    kernel = PairTables(cells.sizes)
+    kernel = PairTables(cells.domain.sizes)
     tables = kernel.matrix(kernel(cells(codes)))
-    shares = [np.diag(tables)[a:b] / n for a, b in pairwise(cells.starts)]
+    shares = np.split(np.diag(tables) / n, cells.domain.starts[1:-1])
     columns = tuple(map(with_holes, columns, cells.edges, shares))
     of, formulas = tabled(columns, cells, shares), _formulas(columns, codes)
     count = Broken(columns, formulas)
     counted, drawn = count(codes).values[0], count(generator.permuted(codes, axis=0)).values[0]
     whats: list[What] = [*((int(kind), int(a), int(b)) for kind, a, b in of.pairs), *of.functions, *formulas]
-    pairs, orders = len(of.pairs), np.array([_is_order(what) for what in whats], dtype=bool)
+    pairs, orders = len(of.pairs), np.array([False] * len(of) + [c.name == "order" for c in formulas], dtype=bool)
     broken = np.concatenate([of.broken(tables), counted.sum(axis=1)])
     broken[orders] = counted[orders[len(of) :], 0]  # where one is missing there is no order to break
     chance = np.concatenate([of.by_chance(shares, n), drawn[:, 0]])
@@ -127,7 +127,9 @@ def exact_relations(schema: Schema, codec: Codec, exact: Integers, read_off: boo
         i = int(np.where(able, score - again, -np.inf).argmax())
         left[i] = False
         what = whats[i]
-        seen = _map(what, tables, cells.starts) if isinstance(what, Function) else ()
+        seen = what.map if isinstance(what, Function) else ()
+        if isinstance(what, Function) and not seen:  # as most rows have it
+            seen = tuple(what.table(tables, cells.domain).argmax(axis=1).tolist())
         one = Accepted(what, broken[i] / n, 0.0, imposed=True, map=seen)
         proposal = _proposal(schema, codec, Findings(columns, of, ()), one)
         if proposal is None or not _fits(state, accepted, what):
@@ -142,19 +144,12 @@ def exact_relations(schema: Schema, codec: Codec, exact: Integers, read_off: boo
 
 def alone(schema: Schema, most: int | None = None) -> Codec | None:
     """The encoder of fields, each by itself: what one says of others is looked for. None where there is nothing to look at."""
-    fields = tuple(bare for field in schema.fields if (bare := _alone(field)) is not None)[:most]
-    return Codec(Schema(fields, schema.missing_values, dialect=schema.dialect)) if len(fields) > 1 else None
-
-
-def _alone(field: Field) -> Field | None:
-    """A field by itself, for what it says of others is looked for; None where there is nothing to look at."""
-    if field.learn or not field.measured:
-        return None
-    try:
-        bare = replace(field, follows=None, expected=None, levels=None, confirmed=True)
-    except ParameterError:  # a draft without limits
-        return None
-    return bare if bare.categories > 1 else None
+    fields = []
+    for field in schema.fields:
+        with suppress(ParameterError):  # of a draft without limits
+            fields.append(replace(field, follows=None, expected=None, levels=None, confirmed=True))
+    several = tuple(field for field in fields if not field.learn and field.measured and field.categories > 1)[:most]
+    return Codec(Schema(several, schema.missing_values, dialect=schema.dialect)) if len(several) > 1 else None
 
 
 def _sample(table: Table) -> Table:
@@ -168,25 +163,15 @@ def _sample(table: Table) -> Table:
     return replace(table, columns=columns, rows=LOOKED_AT)
 
 
-def _map(function: Function, tables: Integers, starts: Integers) -> tuple[int, ...]:
-    """A function as labels give it away, or as most rows have it."""
-    rows, columns = (slice(int(starts[j]), int(starts[j + 1])) for j in (function.source, function.target))
-    return function.map or tuple(tables[rows, columns].argmax(axis=1).tolist())
-
-
-def _is_order(what: What) -> bool:
-    return isinstance(what, Candidate) and what.formula.name == "order"
-
-
 def _formulas(columns: Sequence[Column], codes: Array) -> tuple[Candidate, ...]:
     """Orders, and formulas that give a column to its last digit, as far as a glance does not rule them out."""
     every = proposals(columns)
     if len(every) > MOST_CANDIDATES:
         every = tuple(c for c in every if len(c.sources) == 1)
     sharp = dict.fromkeys(
-        c if _is_order(c) else replace(c, slack=min(c.slack, HALF * columns[c.target].step), relative=0.0)
+        c if c.name == "order" else replace(c, slack=min(c.slack, HALF * columns[c.target].step), relative=0.0)
         for c in every
-        if c.formula.name != "close"
+        if c.name != "close"
     )
     some = codes[:: max(1, len(codes) // GLANCE)]
     counted = Broken(tuple(columns), tuple(sharp))(some).values[0][:, 0]
@@ -204,7 +189,7 @@ def _fits(state: State, accepted: Sequence[Accepted], what: What) -> bool:
     """Whether it goes with what was found before: rules are about measured columns, and no circle is computed."""
     if isinstance(what, tuple):
         return True
-    if isinstance(what, Candidate) and _is_order(what):
+    if what.name == "order":
         return not state.dropped[[what.target, *what.sources]].any()
     return not is_source(accepted, what.target, of_functions=isinstance(what, Candidate))
 
@@ -212,12 +197,10 @@ def _fits(state: State, accepted: Sequence[Accepted], what: What) -> bool:
 def _learn(state: State, what: What) -> None:
     if isinstance(what, tuple):
         state.learn_literals(*what)
-    elif isinstance(what, Function):
-        state.learn_column(what.target, (what.source,), dropped=True, loose=None)
-    else:
-        if not _is_order(what):
-            state.learn_column(what.target, what.sources, dropped=True, loose=False)
+    elif what.name == "order":
         state.learn_orders(what.orders)
+    else:
+        state.learn_column(what, dropped=True)
 
 
 def _proposal(schema: Schema, codec: Codec, findings: Findings, one: Accepted) -> Proposal | None:

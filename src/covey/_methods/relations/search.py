@@ -9,7 +9,7 @@ loses nothing (`methods.relations.used`). docs/proofs/relations.md has the sensi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -124,9 +124,8 @@ def with_holes(column: Column, edges: Integers, shares: Floats) -> Column:
 
 def is_source(accepted: Sequence[Accepted], column: int, of_functions: bool = False) -> bool:
     """Whether an accepted relation computes something from a column, or a function does."""
-    functions = [a.what.source for a in accepted if isinstance(a.what, Function)]
-    formulas = [j for a in accepted if isinstance(a.what, Candidate) for j in a.what.sources]
-    return column in functions or (column in formulas and not of_functions)
+    computed = [a.what for a in accepted if not isinstance(a.what, tuple)]
+    return any(column in what.sources for what in computed if not of_functions or isinstance(what, Function))
 
 
 def _violations(tables: Integers, broken: Counts, of: Tabled) -> Integers:
@@ -145,7 +144,7 @@ class Search:
         self.cells = cells_of(columns)
         self.accepted: list[Accepted] = []
         self.left, self.functions = Fraction(1), 0
-        kernel = PairTables(self.cells.sizes)
+        kernel = PairTables(self.cells.domain.sizes)
         self.tables = Mapped(rows, self.cells).reduce(kernel).map(kernel.matrix)
         shares = self._one_way(public)
         self.columns = columns = tuple(map(with_holes, columns, self.cells.edges, shares))
@@ -177,14 +176,10 @@ class Search:
 
     def _one_way(self, public: np.random.Generator) -> list[Floats]:
         """Shares of the cells of each column."""
-        p, sizes, starts = len(self.columns), self.cells.sizes, self.cells.starts
-        found = self._measure(self.tables.map(np.diagonal), (sum(sizes),), Moves.histograms(p), ONE_WAY)
-        out = []
-        for j, column in enumerate(self.columns):
-            counts = np.asarray(found.values[starts[j] : starts[j + 1]], dtype=np.float64)
-            ordered = column.kind != "label"
-            out.append(denoise_histogram(counts, found.sd, float(self.n), ordered, public) / self.n)
-        return out
+        domain, n, moves = self.cells.domain, float(self.n), Moves.histograms(len(self.columns))
+        found = self._measure(self.tables.map(np.diagonal), (domain.total,), moves, ONE_WAY)
+        each = zip(np.split(found.values.astype(np.float64), domain.starts[1:-1]), self.columns, strict=True)
+        return [denoise_histogram(own, found.sd, n, column.kind != "label", public) / n for own, column in each]
 
     def _by_chance(self, shares: list[Floats], public: np.random.Generator) -> Floats:
         """How many rows would break each formula if columns were independent: on rows drawn from noisy shares."""
@@ -219,11 +214,18 @@ class Search:
         else:
             accepted = self._judge_formula(i, self.candidates[i - len(self.of)], likelier == SUGGESTED)
         if accepted:
-            for alike in self.analogies.of(i):
-                # Enough is left for what a choice and its count may need.
-                if self.open[alike] and self.left >= 2 * self.plan.confirm and self.state.allowed()[alike]:
-                    self._judge(alike, SUGGESTED)
+            self._follow(alike for alike in self.analogies.of(i) if self.open[alike])
         return accepted
+
+    def _follow(self, suggested: Iterable[int], counts: int = 2, likelier: float = SUGGESTED) -> None:
+        """Look at candidates that an accepted one suggests, without a choice, while so many counts are left."""
+        for i in suggested:
+            if self.left >= counts * self.plan.confirm and self.state.allowed()[i]:
+                self._judge(int(i), likelier)
+
+    def _between(self, kind: int, one: int, two: int) -> Integers:
+        """The candidate of a kind between two literals, if it is open."""
+        return np.flatnonzero((self.of.pairs == (kind, one, two)).all(axis=1) & self.open[: len(self.of.pairs)])
 
     def _count(self, i: int) -> tuple[float, float]:
         """The noisy number of rows that break a candidate, and its deviation."""
@@ -252,20 +254,16 @@ class Search:
             return True
         self.state.learn_literals(kind, one, two)
         if kind == IMPLIES:
-            self._follow(IMPLIES, two, one)  # the converse
+            self._follow(self._between(IMPLIES, two, one), 1, LIKELIER)  # the converse
         for pair in self.state.missing_together():
-            self._follow_order(pair)
+            # They often are the ends of something: is one never above the other?
+            ours = {i: c for i, c in enumerate(self.candidates, len(self.of)) if {c.target, *c.sources} == pair}
+            there = max(1 - self.columns[j].holes for j in pair)
+            self.chance[list(ours)] /= max(
+                there, 0.1
+            )  # both are there or neither is: what chance does to those that are
+            self._follow(i for i, candidate in ours.items() if candidate.name == "order")
         return True
-
-    def _follow_order(self, pair: frozenset[int]) -> None:
-        """Two columns that are missing together often are the ends of something: is one never above the other?"""
-        places = range(len(self.of), len(self.of) + len(self.candidates))
-        ours = {i: c for i, c in zip(places, self.candidates, strict=True) if {c.target, *c.sources} == pair}
-        there = max((1 - self.columns[j].holes for j in pair), default=1.0)
-        self.chance[list(ours)] /= max(there, 0.1)  # both are there or neither is: what chance does to those that are
-        for i, candidate in ours.items():
-            if candidate.formula.name == "order" and self.left >= 2 * self.plan.confirm and self.state.allowed()[i]:
-                self._judge(i, SUGGESTED)
 
     def _close_thresholds(self, one: int, two: int) -> None:
         """A literal excludes one range at each end of a number: others there follow, or were broken."""
@@ -278,36 +276,28 @@ class Search:
             if other.column == taken.column and there and alike[self.of.pairs[i, 1]]:
                 self.open[i] = False
 
-    def _follow(self, kind: int, one: int, two: int, likelier: float = LIKELIER) -> None:
-        """Look at a candidate that an accepted one suggests, without a choice."""
-        for i in np.flatnonzero((self.of.pairs == (kind, one, two)).all(axis=1) & self.open[: len(self.of.pairs)]):
-            if self.left >= self.plan.confirm and self.state.allowed()[i]:
-                self._judge(int(i), likelier)
-
     def _judge_function(self, i: int, function: Function) -> bool:
         v, sd = self._count(i)
         if v > min(self.chance[i] / 3, MOST_EXCEPTIONS * self.n):
             return False
         found = function.map
         if not found:
-            if (
-                self.functions >= MOST_FUNCTIONS or self.left < TABLES / MOST_FUNCTIONS
-            ):  # its count may have taken the rest
+            # Its count may have taken the rest.
+            if self.functions >= MOST_FUNCTIONS or self.left < TABLES / MOST_FUNCTIONS:
                 return False
             self.functions += 1
             found = self._read(function)
         imposed = v <= min(2 * sd + 0.002 * self.n, NOISY * self.n) and min(found) >= 0
         imposed = imposed and not is_source(self.accepted, function.target)
         self.accepted.append(Accepted(function, v / self.n, sd / self.n, imposed, found))
-        self.state.learn_column(function.target, (function.source,), imposed, loose=None)
+        self.state.learn_column(function, imposed)
         return True
 
     def _read(self, function: Function) -> tuple[int, ...]:
         """The function, from a noisy table of the two columns."""
-        starts = self.cells.starts
-        rows, columns = (slice(int(starts[j]), int(starts[j + 1])) for j in (function.source, function.target))
-        shape = (rows.stop - rows.start, columns.stop - columns.start)
-        table = self._measure(self.tables.map(entries, rows, columns), shape, TWO, TABLES / MOST_FUNCTIONS)
+        domain = self.cells.domain
+        shape = domain.sizes[function.source], domain.sizes[function.target]
+        table = self._measure(self.tables.map(function.table, domain), shape, TWO, TABLES / MOST_FUNCTIONS)
         source = self.columns[function.source]
         edges = self.cells.edges[function.source][:-1]
         inside = (edges >= source.first) & (edges < source.first + source.steps)
@@ -316,27 +306,25 @@ class Search:
     def _judge_formula(self, i: int, candidate: Candidate, suggested: bool) -> bool:
         found = self._measure(self.counted.map(part).map(entries, i - len(self.of)), (2,), TWO, self._share(i))
         v, holes, sd = float(found.values[0]), float(found.values[1]), found.sd
-        formula, target = candidate.formula, candidate.target
-        loose = candidate.loose
+        target = candidate.target
         limit = min(2 * sd + 0.002 * self.n, NOISY * self.n)
         # What is measured by its difference loses nothing, so that noise alone should not rule it out.
-        if v > min(self.chance[i] / (2 if suggested else 3), formula.soft * self.n + 1.5 * sd):
+        if v > min(self.chance[i] / (2 if suggested else 3), candidate.formula.soft * self.n + 1.5 * sd):
             return False
-        if formula.name in ("order", "close") and not self._tight(candidate):
+        if candidate.name in ("order", "close") and not self._tight(candidate):
             often = self.chance[i] >= ORDER_BY_CHANCE * self.n
             coded = self.state.coded[target] or self.state.coded[list(candidate.sources)].any()
-            if formula.name == "close" or v > limit or coded or not (suggested or often):
+            if candidate.name == "close" or v > limit or coded or not (suggested or often):
                 return False
             self.accepted.append(Accepted(candidate, v / self.n, sd / self.n, imposed=True))  # a rule, by repair
             self.state.learn_orders(candidate.orders)
             return True
-        exact = candidate.slack <= HALF * self.columns[target].step and not loose
+        exact = candidate.slack <= HALF * self.columns[target].step and not candidate.loose
         imposed = exact and v <= limit and v + holes <= 2 * limit
         imposed = imposed and not is_source(self.accepted, target, of_functions=True)
         self.accepted = [a for a in self.accepted if not self._codes(a, target)]
         self.accepted.append(Accepted(candidate, v / self.n, sd / self.n, imposed))
-        self.state.learn_column(target, candidate.sources, imposed, loose)
-        self.state.learn_orders(candidate.orders)
+        self.state.learn_column(candidate, imposed)
         for source in candidate.sources if not imposed else ():
             self._follow_missing(target, source)
         return True
@@ -345,20 +333,18 @@ class Search:
     def _codes(one: Accepted, column: int) -> bool:
         """Whether a relation says how a column is measured; orders that are repaired do not."""
         what = one.what
-        repaired = isinstance(what, Candidate) and what.formula.name == "order" and one.imposed
-        return isinstance(what, Candidate) and what.target == column and not repaired
+        return isinstance(what, Candidate) and what.target == column and not (what.name == "order" and one.imposed)
 
     def _tight(self, candidate: Candidate) -> bool:
         """Whether a column lies close to its base, so that their difference is the better measurement: one more count."""
-        pair, i = (candidate.target, candidate.sources), len(self.of) - 1
-        for other in self.candidates:
-            i += 1
-            near = self.columns[other.target].span / CLOSE[2]
-            if (other.target, other.sources) == pair and other.formula.name == "close" and other.slack <= near:
+        pair = candidate.target, candidate.sources
+        near = self.columns[candidate.target].span / CLOSE[2]
+        for i, other in enumerate(self.candidates, len(self.of)):
+            if (other.target, other.sources) == pair and other.name == "close" and other.slack <= near:
                 there = 1 - max(self.columns[j].holes for j in (other.target, *other.sources))
                 n = self.n * there
-                if candidate.formula.name == "close" or self.chance[i] < APART * n or self.left < self.plan.confirm:
-                    return bool(self.chance[i] >= APART * n and candidate.formula.name == "close")
+                if candidate.name == "close" or self.chance[i] < APART * n or self.left < self.plan.confirm:
+                    return bool(self.chance[i] >= APART * n and candidate.name == "close")
                 return bool(self._count(i)[0] <= TIGHT * n)
         return False
 
@@ -368,7 +354,7 @@ class Search:
         ends = [place.get((j, self.columns[j].missing)) for j in (one, two)]
         if None not in ends:
             i, j = sorted(int(e) for e in ends if e is not None)
-            self._follow(EQUIVALENT, i, j, SUGGESTED)
+            self._follow(self._between(EQUIVALENT, i, j), 1)
 
 
 def best_function(table: Floats, sd: float, inside: Array) -> tuple[int, ...]:

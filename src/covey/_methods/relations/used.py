@@ -101,7 +101,7 @@ def applied(codec: Codec, findings: Findings, accepted: list[Accepted]) -> Schem
             derived, words = _function(codec, findings, one, one.what), _function_words(findings, one.what)
         else:
             derived, words = _derived(findings, one.what, computed), _formula_words(findings, one.what)
-            added = [fields[base] for base in derived.bases if one.what.formula.name in ("equal", "sum")]
+            added = [fields[base] for base in derived.bases if one.what.name in ("equal", "sum")]
             decimals = max((b.axis.decimals for b in added if b.type == "number" and b.measured), default=0)
         if one.imposed:
             fields[name] = _computed(fields[name], derived, decimals)
@@ -116,7 +116,7 @@ def applied(codec: Codec, findings: Findings, accepted: list[Accepted]) -> Schem
 
 def _drops(one: Accepted) -> bool:
     """Whether a column is not measured any more, but computed; an order becomes a rule."""
-    return one.imposed and not (isinstance(one.what, Candidate) and one.what.formula.name == "order")
+    return one.imposed and not isinstance(one.what, tuple) and one.what.name != "order"
 
 
 def _computed(field: Field, derived: Derived | None, least: int = 0) -> Field:
@@ -131,9 +131,9 @@ def _from_parts(findings: Findings, accepted: list[Accepted]) -> tuple[list[Acce
     """Numbers of which both parts were found, where nothing else speaks of them but formulas that start from them."""
     parts: dict[tuple[int, float], dict[str, tuple[str, Accepted]]] = {}
     for one in accepted:
-        if isinstance(one.what, Candidate) and one.imposed and one.what.formula.name in ("quotient", "remainder"):
+        if isinstance(one.what, Candidate) and one.imposed and one.what.name in ("quotient", "remainder"):
             name = findings.columns[one.what.target].name
-            parts.setdefault((one.what.sources[0], one.what.k), {})[one.what.formula.name] = name, one
+            parts.setdefault((one.what.sources[0], one.what.k), {})[one.what.name] = name, one
     found: dict[str, Whole] = {}
     for (whole, k), both in parts.items():
         ours = [one for _, one in both.values()]
@@ -149,9 +149,7 @@ def _speaks_of(findings: Findings, one: Accepted, column: int) -> bool:
     what = one.what
     if isinstance(what, tuple):
         return column in (findings.of.literals[what[1]].column, findings.of.literals[what[2]].column)
-    if isinstance(what, Function):
-        return column in (what.target, what.source)
-    return column == what.target or (column in what.sources and what.formula.name == "order")
+    return column == what.target or (column in what.sources and what.name in ("function", "order"))
 
 
 # Rules.
@@ -266,7 +264,7 @@ def said(rule: Rule, fields: Mapping[str, Field] | Schema) -> str:
 def _formula_words(findings: Findings, candidate: Candidate) -> str:
     positive = {"order": "below", "days later": "after", "clock": "after", "sum": "plus", "sum of three": "plus"}
     negative = {"order": "above", "days later": "before", "clock": "before", "sum": "minus", "sum of three": "minus"}
-    side = (positive if candidate.k > 0 else negative).get(candidate.formula.name, "")
+    side = (positive if candidate.k > 0 else negative).get(candidate.name, "")
     return candidate.formula.words.format(**_names(findings, candidate), side=side)
 
 
