@@ -35,12 +35,12 @@ TINY = 1e-5  # a smaller gain is taken for rounding
 
 @dataclass
 class _Nodes:
-    """Rows sorted by node: `rows` is the sorted matrix, `order` where each row came from, `sizes` the nodes' sizes."""
+    """Rows sorted by node: the sorted matrix, where each row came from, its weight; and the nodes' sizes."""
 
     rows: Array
     order: Integers
+    weights: Array
     sizes: Integers
-    weights: Array | None = None
 
     @property
     def starts(self) -> Integers:
@@ -53,7 +53,7 @@ class _Nodes:
     def part(self, at: slice) -> _Nodes:
         """Some of the rows, as one node."""
         rows = self.rows[at]
-        return _Nodes(rows, self.order[at], np.array([len(rows)]), None if self.weights is None else self.weights[at])
+        return _Nodes(rows, self.order[at], self.weights[at], np.array([len(rows)]))
 
 
 def spectral_tree(X: Array, group_size: int, turns: int = TURNS, weights: Array | None = None) -> Integers:
@@ -63,8 +63,8 @@ def spectral_tree(X: Array, group_size: int, turns: int = TURNS, weights: Array 
     the weighted table. Exchanges look at rows alone, and are kept where the weighted loss falls.
     """
     n = len(X)
-    heavy = None if weights is None else np.asarray(weights, dtype=np.float32) / np.float32(np.mean(weights))
-    root = _Nodes(np.ascontiguousarray(X, dtype=np.float32), np.arange(n), np.array([n]), heavy)
+    heavy = np.ones(n) if weights is None else np.asarray(weights) / np.mean(weights)
+    root = _Nodes(np.ascontiguousarray(X, dtype=np.float32), np.arange(n), heavy.astype(np.float32), np.array([n]))
     leaves_done: list[_Nodes] = []
     stack = [(root, max(1, n // group_size))]
     while stack:
@@ -79,9 +79,8 @@ def spectral_tree(X: Array, group_size: int, turns: int = TURNS, weights: Array 
             continue
         _grow(nodes, leaves)
         leaves_done.append(nodes)
-    grown = _Nodes(
-        *(np.concatenate([getattr(part, name) for part in leaves_done]) for name in ("rows", "order", "sizes"))
-    )
+    names = ("rows", "order", "weights", "sizes")
+    grown = _Nodes(*(np.concatenate([getattr(part, name) for part in leaves_done]) for name in names))
     labels = np.empty(n, dtype=np.int64)
     kept = exchange(grown.rows, grown.sizes, turns)
     labels[grown.order[kept]] = grown.node
@@ -108,39 +107,29 @@ def _grow(nodes: _Nodes, leaves_wanted: int) -> None:
 def _cut(nodes: _Nodes, left: Integers) -> None:
     """Arrange the rows of every node so that its first `left` rows are one half of a good balanced cut."""
     direction = np.random.default_rng(0).standard_normal((len(left), nodes.rows.shape[1])).astype(np.float32)
+    total = np.add.reduceat(nodes.weights, nodes.starts)
     for _ in range(POWER_STEPS):
         score = _scores(nodes, direction)
-        if nodes.weights is None:
-            score -= (np.add.reduceat(score, nodes.starts) / nodes.sizes)[nodes.node].astype(np.float32)
-        else:
-            total = np.add.reduceat(nodes.weights, nodes.starts)
-            score -= (np.add.reduceat(score * nodes.weights, nodes.starts) / total)[nodes.node]
-            score *= nodes.weights
+        score -= (np.add.reduceat(score * nodes.weights, nodes.starts) / total)[nodes.node]
+        score *= nodes.weights
         direction = _weighted_sums(nodes, score)
         direction /= np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-30)
-    order = _halves(nodes, _scores(nodes, direction), left)
-    order = _sharpen(nodes, order, left)
-    nodes.rows, nodes.order = nodes.rows[order], nodes.order[order]
-    if nodes.weights is not None:
-        nodes.weights = nodes.weights[order]
+    order = _sharpen(nodes, _halves(nodes, _scores(nodes, direction), left), left)
+    nodes.rows, nodes.order, nodes.weights = nodes.rows[order], nodes.order[order], nodes.weights[order]
 
 
 def _sharpen(nodes: _Nodes, order: Integers, left: Integers) -> Integers:
     """Balanced 2-means: cut along the difference of the halves' centroids, a few times. Returns the last order."""
     node = nodes.node
     in_first_half = np.arange(len(node)) - nodes.starts[node] < left[node]  # of places, which hold rows by `order`
-    one, other = 1 / np.maximum(left, 1), -1 / np.maximum(nodes.sizes - left, 1)
     weight = np.empty(len(node), dtype=np.float32)
     for _ in range(SHARPEN_STEPS):
-        if nodes.weights is not None:
-            heavy = nodes.weights[order]
-            one, other = (
-                sign / np.maximum(np.add.reduceat(np.where(half, heavy, 0), nodes.starts), 1e-30)
-                for sign, half in ((1, in_first_half), (-1, ~in_first_half))
-            )
-        weight[order] = np.where(in_first_half, one[node], other[node])
-        if nodes.weights is not None:
-            weight *= nodes.weights
+        heavy = nodes.weights[order]
+        one, other = (
+            sign / np.maximum(np.add.reduceat(np.where(half, heavy, 0), nodes.starts), 1e-30)
+            for sign, half in ((1, in_first_half), (-1, ~in_first_half))
+        )
+        weight[order] = np.where(in_first_half, one[node], other[node]) * heavy
         order = _halves(nodes, -_scores(nodes, _weighted_sums(nodes, weight)), left)
     return order
 
