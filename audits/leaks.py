@@ -20,7 +20,7 @@ from audits import bodies, commands, events, knowledge, persons
 from audits.planting import Fault, replaced, told
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.tables.counts import Coding, moments
-from covey._core.tables.distance import low_bit_distances
+from covey._core.tables.distance import moment_distances
 from covey._entropy import Streams
 from covey._methods.persons.plan import PersonsPlan
 from covey.privacy.budget import Budget
@@ -37,7 +37,7 @@ def better_cloud():
             found = real(model, rows, *rest)
             own = found.law.cloud
             both = [own, WeightedPoints(own.weights, 1 - own.points)]
-            exact = [rows.reduce(moments).map(low_bit_distances, cloud)._sealed[1] for cloud in both]
+            exact = [rows.reduce(moments).map(moment_distances, cloud)._sealed[1] for cloud in both]
             return replace(found, law=replace(found.law, cloud=both[int(np.argmin(exact))]))
 
         return fit

@@ -11,8 +11,10 @@ import pytest
 import covey
 from audits.bodies import Tube
 from benchmarks.bodies import errors, noisy_gaussian
+from covey._core.paper.blocks import WeightedPoints
 from covey._core.paper.bodies import Ball, Box, HalfSpace, Intersection, Polytope, ProductOfSimplices, Simplex
-from covey._core.tables.reals import distances_between
+from covey._core.tables.counts import moments
+from covey._core.tables.distance import moment_distances
 from covey._methods.regain.reals import margin_rounds, pair_noise, plan_reals
 from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.privacy.budget import budget_for
@@ -106,7 +108,8 @@ def test_the_certificate_bounds_the_true_distance():
     for seed in range(7):
         synth = fitted(X, SHARES, 1.0, seed=seed)
         cloud = synth.centres
-        true = max(distances_between(*(synth._grid.scaled(z) for z in (X, cloud.points)), cloud.weights).values())
+        inside = WeightedPoints(cloud.weights, synth._grid.scaled(cloud.points))
+        true = max(moment_distances(moments(synth._grid.scaled(X)), inside).values())
         missed += true > synth.certificate.bound[2]
         tight += true > synth.certificate.estimate[2]
         bounds = synth.certify(synth.sample(1000))

@@ -59,10 +59,10 @@ def symmetric(values: Floats, p: int) -> Floats:
     return np.asarray(out + out.T)
 
 
-def hollow(a: Floats) -> Floats:
-    """A copy with zero diagonal."""
+def hollow(a: Floats, diagonal: Floats | float = 0.0) -> Floats:
+    """A copy with zero diagonal, or with a given one."""
     a = np.array(a, dtype=np.float64)
-    np.fill_diagonal(a, 0)
+    np.fill_diagonal(a, diagonal)
     return a
 
 

@@ -24,14 +24,14 @@ from covey._core.tables.distance import (
     bit_distances,
     category_distances,
     largest,
-    low_bit_distances,
     misplaced_bits,
     misplaced_rows,
+    moment_distances,
     subset_counts,
     subset_distance,
 )
 from covey._core.tables.domain import Domain
-from covey._core.tables.reals import RealGrid, distances_between, moment_sums, real_distances
+from covey._core.tables.reals import RealGrid, moment_sums, scaled_moments
 from covey._core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey._entropy import Streams
 from covey._methods.model import Comparison, Setting, Statistic, together
@@ -101,7 +101,7 @@ class BitLaw(RowLaw):
         sums = bit_sums(told)
         if told.secret:  # distances of counts over the noisy number, which is fixed: docs/proofs/neighbours.md
             sums = sums.map(Moments.counted_as, n * told.steps)
-        degrees, parts = [d for d in DEGREES if d <= min(2, p)], [sums.map(low_bit_distances, cloud)]
+        degrees, parts = [d for d in DEGREES if d <= min(2, p)], [sums.map(moment_distances, cloud)]
         high = affordable_subsets(n, p)
         for d in high:
             counts = Statistic.sum(partial(subset_counts, degree=d)).map(part)
@@ -210,23 +210,22 @@ class BodyLaw(RowLaw):
 
     def compared(self, told: Setting) -> Comparison:
         """Means, and means of products of two columns, each between 0 and 1."""
-        inside = np.clip(self.grid.scaled(self.cloud.points), 0.0, 1.0)
-        far = Statistic.sum(moment_sums).map(real_distances, told.n, inside, self.cloud.weights).map(largest)
+        inside = WeightedPoints(self.cloud.weights, np.clip(self.grid.scaled(self.cloud.points), 0.0, 1.0))
+        far = Statistic.sum(moment_sums).map(scaled_moments, told.n).map(moment_distances, inside).map(largest)
         return Comparison([1, 2] if told.p > 1 else [1], far, categorical=False, products=True)
 
     def distances(self, rows: Array) -> Distances:
         """By degree."""
         inside, points = (self.grid.scaled(np.asarray(x, dtype=np.float64)) for x in (rows, self.cloud.points))
-        return Distances(distances_between(inside, points, self.cloud.weights))
+        return Distances(moment_distances(moments(inside), WeightedPoints(self.cloud.weights, points)))
 
 
 @dataclass(frozen=True)
 class PaperLaw(RowLaw):
     """Bootstrapping (section 4.2) and independent randomized rounding (section 4.3)."""
 
-    body: (
-        Body | None
-    )  # None for bits, of categories the product of simplices; real rows of other bodies are not rounded
+    # None for bits, of categories the product of simplices; real rows of other bodies are not rounded.
+    body: Body | None
     rounded: bool  # whether rows of a product of simplices are rounded to categories
     codes: bool  # whether such rows come as codes rather than one-hot columns
 

@@ -24,7 +24,6 @@ from covey._core.fit.factors import (
     stacked,
     thinned,
     with_atoms,
-    with_diagonal,
     without_cut,
 )
 from covey._core.fit.shrinkage import empirical_bayes
@@ -126,7 +125,7 @@ def test_eigenvalues_are_shrunk_to_what_a_low_rank_signal_has():
     p, sd = 120, 0.05
     v = np.linalg.qr(np.random.default_rng(5).standard_normal((p, 3)))[0]
     signal = (v * [4.0, 3.0, 2.0]) @ v.T
-    noisy = with_diagonal(signal + goe(p, sd), np.diag(signal))
+    noisy = hollow(signal + goe(p, sd), np.diag(signal))
 
     def error(x):
         return np.linalg.norm(hollow(x - signal))

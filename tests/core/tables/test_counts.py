@@ -11,7 +11,7 @@ from audits.gates import opened
 from covey._core.fit.targets import parity_masks
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.paper.subspace import quantise_directions
-from covey._core.tables import counts as counts_module
+from covey._core.tables import counts
 from covey._core.tables.counts import (
     UNIT,
     Coding,
@@ -21,12 +21,10 @@ from covey._core.tables.counts import (
     moments,
     norm_counts,
     parity_sums,
-    row_ones,
     score_counts,
     shifted_moments,
     size_counts,
     squared_lengths,
-    worth_it,
 )
 from covey._core.tables.distance import bit_distances
 from covey._engines import local
@@ -120,7 +118,7 @@ def test_squared_lengths_are_exact_in_any_block(monkeypatch):
     X, centre = bits(6, 50, 6), np.arange(6) * 100
     expected = ((X.astype(np.int64) * UNIT - centre) ** 2).sum(axis=1)
     assert (squared_lengths(X, centre) == expected).all()
-    monkeypatch.setattr(counts_module, "LENGTH_ENTRIES", 7)
+    monkeypatch.setattr(counts, "LENGTH_ENTRIES", 7)
     assert (squared_lengths(X, centre) == expected).all()
     assert len(squared_lengths(X[:0], centre)) == 0
 
@@ -167,12 +165,11 @@ def numbers(result):
     return result.values if hasattr(result, "values") else (np.array(result.n), result.first, result.second)
 
 
-@pytest.mark.parametrize(("p", "share"), [(12, 0.3), (300, 0.01), (300, 0.4), (300, 0.0)])
-def test_every_pass_gives_the_same_integers_on_sparse_rows_in_any_batch(p, share, monkeypatch):
+@pytest.mark.parametrize(("p", "share", "cost"), [(12, 0.3, 500), (300, 0.01, 0), (300, 0.4, 1 << 40), (300, 0.0, 500)])
+def test_every_pass_gives_the_same_integers_on_sparse_rows_in_any_batch(p, share, cost, monkeypatch):
     X = sparse_bits(500, p, share)
     sparse = sp.csr_array(X)
-    rows = row_ones(sparse)
-    assert worth_it(rows, 500 * p * p) == (share < 0.02)  # both ways of multiplying are tried
+    monkeypatch.setattr(counts, "SPARSE_COST", cost)  # both ways of multiplying are tried
     monkeypatch.setattr(local, "BATCH_ENTRIES", 64 * p)
     monkeypatch.setattr(local, "LEAST_BATCH_ROWS", 1)
     for name, kernel in kernels(p).items():

@@ -2,16 +2,18 @@ import numpy as np
 import pytest
 
 from covey._core.noise.sensitivity import ball_sensitivity
+from covey._core.paper.blocks import WeightedPoints
+from covey._core.tables.counts import moments
+from covey._core.tables.distance import moment_distances
 from covey._core.tables.reals import (
     CODE_BITS,
     UNIT,
     RealGrid,
     Spread,
-    distances_between,
     length_counts,
     moment_sums,
-    real_distances,
     scale_sums,
+    scaled_moments,
     squares_of,
 )
 
@@ -99,22 +101,22 @@ def test_scales_add_less_than_1024_each():
 
 def test_distances_move_by_at_most_1_over_n_and_numbers_of_two_signs_would_not():
     generator = np.random.default_rng(4)
-    cloud, weights = generator.random((7, 3)), np.full(7, 1 / 7)
+    cloud = WeightedPoints(np.full(7, 1 / 7), generator.random((7, 3)))
     codes = rough(30, 3, seed=5)
-    first = real_distances(moment_sums(codes), 30, cloud, weights)
+    first = moment_distances(scaled_moments(moment_sums(codes), 30), cloud)
     scaled = codes / 2**CODE_BITS
-    for d, value in distances_between(scaled, cloud, weights).items():
+    for d, value in moment_distances(moments(scaled), cloud).items():
         assert value == pytest.approx(first[d], abs=1e-9)
     largest = 0.0
     for row in rough(40, 3, seed=6):
         other = codes.copy()
         other[3] = row
-        second = real_distances(moment_sums(other), 30, cloud, weights)
+        second = moment_distances(scaled_moments(moment_sums(other), 30), cloud)
         largest = max(largest, *(abs(second[d] - first[d]) for d in first))
     assert largest <= 1 / 30
     # Between −1 and 1 one row can move a product, and so its distance, by twice that.
     one, two = np.zeros((30, 2)), np.zeros((30, 2))
     one[0], two[0] = [1, 1], [1, -1]
-    far = np.full((1, 2), 0.9)
-    gaps = [distances_between(z, far * [1, -1], np.ones(1))[2] for z in (one, two)]
+    far = WeightedPoints(np.ones(1), np.array([[0.9, -0.9]]))
+    gaps = [moment_distances(moments(z), far)[2] for z in (one, two)]
     assert abs(gaps[0] - gaps[1]) > 1.9 / 30

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy.special import chdtri
+from scipy.special import chdtri, softmax
 
 from covey._core.arrays import Array, Floats, Integers
 from covey._core.fit.spectrum import RankScores
@@ -127,7 +127,7 @@ def fit_category_centres(
             logits: Array = np.log(np.maximum(leaning.points, least)).astype(f4)
         if zeros:
             heights = np.log(leaning.weights).astype(f4)
-            weights = _weights(heights)
+            weights = softmax(heights)
     else:
         logits = np.log(_starting_points(goal, k, public)).astype(f4)
     pull = _pull(goal, k, public)
@@ -149,7 +149,7 @@ def fit_category_centres(
             if of_three is not None:  # of the third degree in y, not of the second
                 slope += np.einsum("kd,kd->k", y, of_three) / 3
             heights -= weigher((slope - weights @ slope) * scale[:, 0] ** 2, t)
-            weights = _weights(heights)
+            weights = softmax(heights)
         if of_three is not None:
             g += of_three
         if scale is not None:
@@ -162,11 +162,11 @@ def fit_category_centres(
             keep = zeros.allowed(y)
             if keep is not None:
                 logits[~keep.T] = -np.inf
-                weights = _weights(heights)
+                weights = softmax(heights)
         if t % 50 == 0:
             tick(t / steps)
     points = np.ascontiguousarray(blocks.softmax(logits.astype(np.float64)).T)
-    return WeightedPoints(np.full(k, 1 / k) if weights is None else _weights(heights.astype(np.float64)), points)
+    return WeightedPoints(np.full(k, 1 / k) if weights is None else softmax(heights.astype(np.float64)), points)
 
 
 def _adam(steps: int, like: Array) -> Callable[[Array, int], Array]:
@@ -180,11 +180,6 @@ def _adam(steps: int, like: Array) -> Callable[[Array, int], Array]:
         return np.asarray(f4(rate) * first / (np.sqrt(second / f4(1 - 0.99**t)) + f4(1e-12)))
 
     return step
-
-
-def _weights(heights: Array) -> Array:
-    e = np.exp(heights - heights.max())
-    return np.asarray(e / e.sum())
 
 
 def _pull(goal: Goal, k: int, public: np.random.Generator) -> Callable[[Array], Array]:

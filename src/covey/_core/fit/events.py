@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import special
 
 from covey._core.arrays import Floats
 from covey._core.fit.centres import LEAST, Triples, table_of, tilted, triple_pull
@@ -164,9 +165,9 @@ def model(goal: EventGoal, x: Parameters) -> EventModel:
     persons, events = (0.0 if mask is None else mask for mask in goal.masks)
     return EventModel(
         softmax(x["ba"] + x["a"] + persons, goal.persons),
-        _soft(x["bp"] + x["p"]),
+        special.softmax(x["bp"] + x["p"], axis=1),
         softmax(x["bx"] + x["t"] + events, goal.events),
-        _soft(x["r"]),
+        special.softmax(x["r"], axis=1),
         float(1 / (1 + np.exp(-x["s"][0]))),
     )
 
@@ -320,11 +321,6 @@ def softmax(x: Floats, domain: Domain) -> Floats:
     s, b = domain.starts[:-1], domain.block_of
     e = np.exp(x - np.maximum.reduceat(x, s, axis=1)[:, b])
     return np.asarray(e / np.add.reduceat(e, s, axis=1)[:, b])
-
-
-def _soft(x: Floats) -> Floats:
-    e = np.exp(x - x.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))
 
 
 def _unsoft(law: Floats, g: Floats, domain: Domain | None = None) -> Floats:

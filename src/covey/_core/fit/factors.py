@@ -298,9 +298,9 @@ class Candidates:
         seen = noisy.pair + np.outer(c, m) + np.outer(m, c) - np.outer(c, c)
         base = symmetric(atomic_bayes(seen[index], model[index], sd, m, noisy.mean_sd), p)
         strong = np.abs(base - model) > STRONG * sd
-        mixed = with_diagonal(np.where(strong, base, seen) - product, m * (1 - m))
+        mixed = hollow(np.where(strong, base, seen) - product, m * (1 - m))
         clear = np.clip(noisy.mean + c, 1e-3, 1 - 1e-3)
-        plain = with_diagonal(noisy.pair - np.outer(noisy.mean, noisy.mean), clear * (1 - clear))
+        plain = hollow(noisy.pair - np.outer(noisy.mean, noisy.mean), clear * (1 - clear))
         several = [
             base,
             found.pairs.joint(y) + move,
@@ -331,13 +331,6 @@ def stack_weights(views: list[tuple[Denoised[DensePairs], NoisyMoments]], free: 
         judged = found.seen + (other.pair - one.pairs.noisy.pair)[index]
         gram, moment = gram + steps @ steps.T, moment + steps @ (judged - found.shares[0])
     return thinning_weights(gram, moment, 1e-6 * float(np.trace(gram)) + 1e-30)
-
-
-def with_diagonal(matrix: Floats, diagonal: Floats) -> Floats:
-    """A copy with another diagonal."""
-    out = matrix.copy()
-    np.fill_diagonal(out, diagonal)
-    return out
 
 
 def rotation_invariant(matrix: Floats, sd: float) -> Floats:

@@ -204,7 +204,7 @@ class State:
         self._together: set[frozenset[int]] = set()  # pairs of columns that are missing together, as told before
         self.above = np.eye(p, dtype=bool)  # [x, y]: x is computed by way of y
         self._single(columns)
-        computed = [*of.functions, *candidates]
+        computed: list[Function | Candidate] = [*of.functions, *candidates]
         self._target = np.array([c.target for c in computed], dtype=np.int64)
         sources = [[*c.sources, *(c.sources[-1:] * (3 - len(c.sources)))] for c in computed]
         self.sources = np.array(sources, dtype=np.int64).reshape(-1, 3)

@@ -254,7 +254,7 @@ def parity_sums(batch: Batch) -> Counts:
 def column_counts(batch: Batch) -> Counts:
     """How many rows have a one in each column."""
     if is_sparse(batch):
-        return Counts((column_ones(batch).astype(np.float64),))
+        return Counts((np.bincount(batch.indices, minlength=batch.shape[1]).astype(np.float64),))
     total = np.zeros(batch.shape[1])
     for start in range(0, batch.shape[0], EXACT_ROWS):
         total += batch[start : start + EXACT_ROWS].sum(axis=0, dtype=np.uint32)
@@ -334,19 +334,9 @@ def canonical(X: Any) -> SparseBits:
     return rows
 
 
-def column_ones(batch: SparseBits) -> Integers:
-    """Ones in each column."""
-    return np.bincount(batch.indices, minlength=batch.shape[1])
-
-
 def row_ones(batch: SparseBits) -> Integers:
     """Ones in each row."""
     return np.diff(batch.indptr).astype(np.int64)
-
-
-def worth_it(lengths: Integers, dense_cost: int) -> bool:
-    """Whether products of lists of these lengths with themselves are cheaper than so many dense multiplications."""
-    return int((lengths**2).sum()) * SPARSE_COST < dense_cost
 
 
 # A float32 holds every integer up to 2^24 exactly, so sums over a block of 0/1 rows this long lose nothing.
@@ -393,7 +383,7 @@ def moments(batch: Batch) -> Moments:
     that is cheaper; the sums are the same.
     """
     n, p = batch.shape
-    if is_sparse(batch) and worth_it(row_ones(batch), n * p * p):
+    if is_sparse(batch) and int((row_ones(batch) ** 2).sum()) * SPARSE_COST < n * p * p:
         ones, second = batch.astype(np.int32), np.zeros((p, p))
         columns = ones.T.tocsr()
         for begin, end in strips(p):

@@ -41,7 +41,7 @@ def bit_distances(X: Batch, cloud: WeightedPoints, degrees: Sequence[int] = DEGR
     n, p = X.shape
     high = [d for d in affordable_subsets(n, p) if d in degrees]
     counted = {d: part(subset_counts(X, d)) for d in high}
-    return low_bit_distances(moments(X), cloud) | {d: subset_distance(counted[d], n, d, cloud) for d in high}
+    return moment_distances(moments(X), cloud) | {d: subset_distance(counted[d], n, d, cloud) for d in high}
 
 
 def affordable_subsets(n: int, p: int) -> list[int]:
@@ -81,8 +81,8 @@ def subset_distance(counts: Integers, n: int, degree: int, cloud: WeightedPoints
     return float(np.sqrt(total / comb(p, degree)))
 
 
-def low_bit_distances(rows: Moments, cloud: WeightedPoints) -> dict[int, float]:
-    """δ_1 and δ_2 from the moments of 0/1 rows."""
+def moment_distances(rows: Moments, cloud: WeightedPoints) -> dict[int, float]:
+    """δ_1 and δ_2 from the moments of rows: root mean squares, over columns and pairs of columns, of differences in means."""
     p = len(rows.first)
     means = rows.first / rows.n - cloud.weights @ cloud.points
     out = {1: float(np.sqrt(np.mean(means**2)))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -60,9 +60,8 @@ class Domain:
     @cached_property
     def inside_blocks(self) -> tuple[Integers, Integers]:
         """Rows and columns of the entries of all diagonal blocks."""
-        own = [np.arange(a, b) for a, b in pairwise(self.starts)]
-        rows, columns = ([np.repeat(x, len(x)) for x in own], [np.tile(x, len(x)) for x in own])
-        return np.concatenate(rows), np.concatenate(columns)
+        rows, columns = np.nonzero(self.same_block)
+        return rows, columns
 
     def off_blocks(self, matrix: Floats) -> Floats:
         """The matrix with zeros in its diagonal blocks: an attribute paired with itself is never measured."""

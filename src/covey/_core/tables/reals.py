@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from covey._core.arrays import Array, Floats, Integers
-from covey._core.tables.counts import EXACT_ROWS, Counts, integer_squares, into_ball
+from covey._core.tables.counts import EXACT_ROWS, Counts, Moments, integer_squares, into_ball
 
 CODE_BITS = 20  # of a column between its bounds: `integer_squares` sums products of such codes exactly
 UNIT = 1 << 10  # coded rows are integers in steps of 1/1024 of a column's spread
@@ -116,28 +116,11 @@ def squares_of(sums: Counts) -> Integers:
     return (high << 20) + (mixed << 10) + low
 
 
-def real_distances(sums: Counts, n: int, scaled: Floats, weights: Floats) -> dict[int, float]:
-    """Root mean squares, over columns and over pairs of columns, of true minus synthetic mean products of numbers in [0, 1].
+def scaled_moments(sums: Counts, n: int) -> Moments:
+    """Moments of n records whose columns lie in [0, 1], from the sums of their codes.
 
-    One replaced record moves each by at most 1/n: docs/proofs/bodies.md.
+    One replaced record moves distances between such moments and fixed ones by at most 1/n: docs/proofs/bodies.md.
     """
     unit = float(1 << CODE_BITS)
     first, high, mixed, low = (np.asarray(v, dtype=np.float64) for v in sums.values)
-    mean = first / (n * unit)
-    second = (high + mixed / 2**10 + low / 2**20) / (n * unit)
-    return point_distances(mean, second, scaled, weights)
-
-
-def point_distances(mean: Floats, second: Floats, scaled: Floats, weights: Floats) -> dict[int, float]:
-    """The same for given means and mean products."""
-    p = len(mean)
-    found = {1: float(np.sqrt(np.mean((mean - weights @ scaled) ** 2)))}
-    if p > 1:
-        gap = (second - (scaled * weights[:, None]).T @ scaled)[np.triu_indices(p, 1)]
-        found[2] = float(np.sqrt(np.mean(gap**2)))
-    return found
-
-
-def distances_between(one: Floats, other: Floats, weights: Floats) -> dict[int, float]:
-    """The same between points of equal weight and weighted ones."""
-    return point_distances(one.mean(axis=0), one.T @ one / len(one), other, weights)
+    return Moments(n, first / unit, (high + mixed / 2**10 + low / 2**20) / unit)
