@@ -6,7 +6,6 @@ import pytest
 import covey
 from covey.answers.asking import ask
 from covey.errors import CannotAnswerError, ParameterError
-from covey.release.bundle import write_bundle
 from covey.table.fields import Follows
 from covey.table.schema import Field
 from tests.entries import schema_of
@@ -57,13 +56,6 @@ def test_answers_are_in_the_columns_own_values(released):
     assert asked["share"][0].high - asked["share"][0].low < 0.05
     assert asked["mean"][0].high - asked["mean"][0].low < 8
     assert asked["median"][0].high - asked["median"][0].low < 200
-
-
-def test_a_loaded_bundle_with_numbers_answers_alike(released, tmp_path):
-    again = covey.load(write_bundle(released, tmp_path / "b"))
-    for asked in (lambda r: r.mean("cost", by="ward"), lambda r: r.share({"age": (65, None), "ward": "geriatrics"})):
-        assert repr(asked(again)) == repr(asked(released))
-    assert again.sample(20, {"age": None})["age"].null_count() == 20
 
 
 def test_groups_of_a_number_are_its_bins(released):

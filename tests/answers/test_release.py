@@ -323,14 +323,6 @@ def test_answers_print_as_a_line_and_draw_themselves():
     assert wide.high - wide.low > one.high - one.low
 
 
-def test_more_rows_are_drawn_under_a_condition():
-    release = categories(TABLE, codes())
-    rows = release.sample(50, {"ward": "medicine", "old": True}, seed=1)
-    assert set(rows["ward"]) == {"medicine"}
-    assert rows["old"].all()
-    assert release.sample(5, library="pandas").shape == (5, 4)
-
-
 def test_terms_that_do_not_vary_or_are_not_there_are_refused_without_a_warning():
     """A flag that nobody has gets a negative variance by noise; a group may have no row with the outcome at all."""
     X = flags()

@@ -27,7 +27,7 @@ ADDED, REPLACED = "add-or-remove-one", "replace-one"
 # Caps that a few charges reach exactly, and digits that are cut off or rounded up.
 EPSILONS = [Fraction(x) for x in ("1/1000000000000", "1/100", "1/10", "1/3", "1/2", "9/10", "1", "3/2")]
 DELTAS = [Fraction(x) for x in ("1e-30", "1e-9", "1/3000000000", "4e-7", "1e-6")]
-CAP_EPSILONS, CAP_DELTAS = ("1", "3", "2.0000000001"), ("1e-6", "1e-6", "1e-3", "0")
+CAP_EPSILONS, CAP_DELTAS = ("1", "3", "2.0000000001"), ("1e-6", "1/999999", "1e-3", "0")
 WAYS, NEIGHBOURS = (None, "sum", "gaussian"), (REPLACED, REPLACED, REPLACED, ADDED)
 KINDS, ROWS = ("pure", "gaussian", "other"), (1, 1, 1, 10, "all")
 CAPS = [

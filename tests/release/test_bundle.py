@@ -27,6 +27,7 @@ from covey.release import bundle as module
 from covey.release import summary
 from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.charts import percent
+from covey.release.evaluation import Comparison
 from covey.release.places import check_disk
 from covey.release.statements import STEWARD, croissant
 from covey.release.summary import ReleaseTally
@@ -149,7 +150,7 @@ def test_only_public_types_have_a_way_out():
     }
     for kind, types in allowed.items():
         assert {field.type for field in dataclasses.fields(kind)} == types
-    for private in (Moments, BlockSums, Counts, Prepared, Table, EncodeLog):
+    for private in (Moments, BlockSums, Counts, Prepared, Table, EncodeLog, Comparison):
         assert not any(hasattr(private, name) for name in ("save", "to_dict", "to_json", "write", "__reduce_covey__"))
     with pytest.raises((TypeError, AttributeError, ParameterError)):
         write_bundle(Prepared(ArrayRows(np.zeros((2, 2), dtype=np.int64)), (), None), os.devnull + "-bundle")

@@ -209,15 +209,6 @@ def test_an_exchange_costs_what_it_changes_in_the_covariances_of_scores():
 # docs/proofs/rounding.md: balanced places vary no more than coins, and one common order of places does.
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 12])
-def test_two_rows_of_a_centre_are_negatively_correlated(n):
-    for y in np.linspace(0, 1, 101):
-        low, f = np.floor(n * y), n * y - np.floor(n * y)
-        together = ((1 - f) * low * (low - 1) + f * (low + 1) * low) / (n * (n - 1))
-        assert -1e-15 <= together <= y**2 + 1e-12
-        assert together == pytest.approx(y**2 + (f * (1 - f) - n * y * (1 - y)) / (n * (n - 1)))
-
-
 def balanced(y, n, generator, common_places):
     """n rows of one centre, its counts rounded at random; every column at places of its own, or all at the same ones."""
     ones = np.floor(n * y) + (generator.random(len(y)) < n * y - np.floor(n * y))

@@ -27,7 +27,7 @@ from covey._core.fit.factors import (
     without_cut,
 )
 from covey._core.fit.shrinkage import empirical_bayes
-from covey._core.fit.targets import DensePairs, DenseTarget, NoisyMoments, frechet_bounds, moment_term, total
+from covey._core.fit.targets import DensePairs, DenseTarget, NoisyMoments, moment_term, total
 from covey._core.fit.wide import LowRankTarget, core
 from covey._core.tables.counts import Coding
 from tests.core.fit.examples import noisy_table, quiet
@@ -197,14 +197,6 @@ def test_cutting_is_taken_out_of_moments_as_far_as_factors_explain_them():
     assert np.abs(plain.pair - true).mean() < 0.75 * np.abs(noisy.pair - true).mean()
     same, _ = noisy_table(n=500, p=10)
     assert without_cut(same, found.factors.centres[:, :10], np.random.default_rng(8)) is same
-
-
-def test_bounds_are_frechets():
-    low, high = frechet_bounds(np.array([0.2, 0.5, 0.9]))
-    assert low[0, 1] == 0
-    assert low[1, 2] == pytest.approx(0.4)
-    assert high[0, 2] == 0.2
-    assert high[1, 2] == 0.5
 
 
 def exclusive_table(p=60, group=6, sd=0.004, seed=0):

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare, norm
 
 from covey._core.noise import integers as module
-from covey._core.noise.integers import SATURATION, root_above, rounded_gaussian
+from covey._core.noise.integers import SATURATION, discrete_laplace, root_above, rounded_gaussian
 from covey._core.noise.normals import Digits, Normals
 
 FEW = Digits(x=3, coin=2, cell=5)
@@ -74,13 +74,23 @@ def test_minus_zero_becomes_a_negative_number():
     assert module._rounded(Fraction(2**50), normals).tolist() == [-1, 1]
 
 
-@pytest.mark.parametrize("variance", [1e-9, 1e18, 2.0**80, 2.0**110, 2**114])
-def test_any_variance_without_overflow(variance):
-    samples = rounded_gaussian(variance, 2000, np.random.default_rng(5))
+@pytest.mark.parametrize(
+    ("draw", "scale", "sd"),
+    [
+        *((rounded_gaussian, variance, variance**0.5) for variance in (1e-9, 1e18, 2.0**80, 2.0**110, 2**114)),
+        *((discrete_laplace, scale, 2**0.5 * scale) for scale in (1e-9, 1e9, 3e15, 2**57 + 1, 2**58)),
+    ],
+)
+def test_any_scale_and_shape_without_overflow(draw, scale, sd):
+    samples = draw(scale, (40, 100), np.random.default_rng(5))
+    assert (samples.shape, samples.dtype) == ((40, 100), np.int64)
     assert np.abs(samples).max() <= SATURATION
-    if variance > 1:
-        assert samples.astype(float).std() == pytest.approx(float(variance) ** 0.5, rel=0.08)
-        assert np.mean(samples & 1) == pytest.approx(0.5, abs=0.06)  # the last bit is noise as well
+    if scale > 1:
+        assert samples.astype(float).std() == pytest.approx(sd, rel=0.08)
+        assert abs(np.mean(samples > 0) - 0.5) < 0.05
+        assert np.mean(samples & 1) == pytest.approx(0.5, abs=0.05)  # the last bit is noise as well
+    assert draw(2, 0, np.random.default_rng(0)).shape == (0,)
+    assert draw(2, module.MOST + 7, np.random.default_rng(0)).std() > 1
 
 
 def test_numbers_beyond_the_machine_word_saturate():
@@ -96,11 +106,3 @@ def test_roots_are_rounded_up(value):
     root = root_above(value)
     assert value < root**2 < value * (1 + Fraction(1, 2**48))
     assert root_above(Fraction(9, 4)) == Fraction(3, 2)
-
-
-def test_shape_and_type():
-    samples = rounded_gaussian(2, (3, 5), np.random.default_rng(0))
-    assert samples.shape == (3, 5)
-    assert samples.dtype == np.int64
-    assert rounded_gaussian(2, 0, np.random.default_rng(0)).shape == (0,)
-    assert rounded_gaussian(2, module.MOST + 7, np.random.default_rng(0)).std() > 1

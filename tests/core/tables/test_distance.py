@@ -56,13 +56,9 @@ def test_small_distances_are_raised_to_the_resolution():
     assert distance.resolution(20_000) < 1e-5
 
 
-def test_degrees_beyond_the_columns_are_left_out():
-    cloud = WeightedPoints(np.ones(1), np.full((1, 2), 0.5))
-    assert list(bit_distances(np.eye(2, dtype=np.uint8), cloud)) == [1, 2]
-
-
 def test_degrees_that_cost_too_much_are_left_out(monkeypatch):
     X, cloud = np.random.default_rng(1).integers(0, 2, (60, 10), dtype=np.uint8), a_cloud([10])
+    assert list(bit_distances(X[:, :2], a_cloud([2]))) == [1, 2]  # there are no more columns
     monkeypatch.setattr(distance, "ENUMERATION_LIMIT", 120)  # there are 120 subsets of three columns
     assert list(bit_distances(X, cloud)) == [1, 2, 3]
     assert list(bit_distances(X[:, :4].repeat(2, axis=0), a_cloud([4]), (1, 2, 4))) == [1, 2, 4]
