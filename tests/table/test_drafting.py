@@ -1,6 +1,7 @@
 """Drafts of whole tables: messy files, the public census excerpt, and nothing of a person in what is written."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,13 @@ import polars as pl
 import pytest
 
 import covey
+from covey._preparing import draft
 from covey.errors import InputError, ParameterError
 from covey.table.codec import Codec
 from covey.table.column_drafts import may_identify
 from covey.table.dialects import Dialect
-from covey.table.drafting import assumptions, sniff, with_links_that_hold
-from covey.table.fields import Follows
-from covey.table.schema import Field, Schema
+from covey.table.drafting import assumptions, sniff
+from covey.table.schema import LessEqual, Schema
 from covey.table.sources import read_table
 from tests.entries import frame_of
 from tests.table.test_sources import workbook
@@ -105,32 +106,13 @@ def stays(n=400, seed=0):
     )
 
 
-def followed(frame):
-    schema, notes = Schema.draft_with_notes(frame)
-    return {field.name: field.follows.base for field in schema.fields if field.follows is not None}, notes
-
-
-def test_chains_and_amounts_are_found_and_nothing_else():
-    """Ages lie below 'far' in every row, by their ranges alone: no rule. Scores lie anywhere."""
-    found, notes = followed(stays())
-    assert found == {"operated": "came", "left": "operated", "gross": "net"}
-    assert any("after 'operated'" in str(note) for note in notes if note.field == "left")
-
-
-def test_a_few_mistakes_of_typing_are_forgiven_and_many_are_not():
-    frame = stays()
-    days = frame["left"].to_list()
-    for wrong, there in ((1, True), (20, False)):
-        odd = ["2020-12-31"] * wrong + days[wrong:]
-        found, _ = followed(frame.with_columns(pl.Series("left", odd)))
-        assert ("left" in found) is there
-
-
-def test_few_rows_and_missing_cells_propose_nothing():
-    assert followed(stays(30))[0] == {}
-    frame = stays()
-    holes = frame.with_columns(pl.Series("left", [None] * 370 + frame["left"].to_list()[370:]))
-    assert "left" not in followed(holes)[0]
+def test_an_order_of_columns_is_for_their_owner_to_confirm_and_in_no_draft():
+    """Read off the rows it would become public with its column."""
+    drafted = draft(stays())
+    assert all(field.follows is None for field in drafted.description.unit.schema.fields)
+    words = [proposal.words for proposal in drafted.relations]
+    assert {"came is never above operated", "operated is never above left", "net is never above gross"} <= {*words}
+    assert not any("age" in one or "far" in one for one in words)  # below each other by their ranges alone
 
 
 def test_anonymous_averages_keep_the_order_too():
@@ -138,24 +120,12 @@ def test_anonymous_averages_keep_the_order_too():
     frame = stays(300)
     holes = pl.Series("left", [None if k % 3 == 0 else day for k, day in enumerate(frame["left"])])
     frame = frame.with_columns(holes)
-    schema = Schema.draft(frame).confirm(Schema.draft(frame).names)
+    orders = LessEqual("came", "operated"), LessEqual("operated", "left")
+    schema = replace(Schema.draft(frame).confirm(Schema.draft(frame).names), rules=orders)
     rows = covey.AnonymousSynthesizer(5, schema=schema, seed=0).fit(frame).sample(300)
     assert not schema.validate(rows)
     assert (rows["came"] <= rows["operated"]).all()
     assert rows.filter(pl.col("left") < pl.col("operated")).is_empty()
-
-
-def test_proposals_that_others_made_impossible_are_dropped_and_the_rest_stays():
-    came = Field("came", "date", "2020-01-01", "2021-12-31")
-    left = Field("left", "date", "2020-01-01", "2022-12-31", follows=Follows("came"))
-    paid = Field("paid", "date", "2020-01-01", "2023-12-31", follows=Follows("left"))
-    follows = lambda *fields: [f.follows and f.follows.base for f in with_links_that_hold(fields)]  # noqa: E731
-    assert follows(came, left, paid) == [None, "came", "left"]
-    assert follows(left, paid) == [None, "left"]  # its base was left out
-    assert follows(Field("came", "date", "2020-01-01", "2021-12-31", bins=4), left, paid) == [None, None, "left"]
-    assert follows(Field("came", "integer", 0, 9), left) == [None, None]
-    assert follows(Field("came", "date", "2020-01-01", "2031-12-31"), left) == [None, None]
-    assert with_links_that_hold(()) == ()
 
 
 def people(n=200):

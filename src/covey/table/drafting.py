@@ -10,31 +10,26 @@ import codecs
 import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from covey._core.arrays import Floats
 from covey._libraries import pl
-from covey.errors import InputError, ParameterError, counted
-from covey.table.attributes import MISSING, ColumnLog, Grid
+from covey.errors import InputError, counted
 from covey.table.column_drafts import (
     CALLED,
     PUBLIC_CODES,
     ColumnDraft,
     Note,
-    Proposal,
     number_values,
     present,
 )
-from covey.table.columns import MISSING_WORDS, Table, spelled
+from covey.table.columns import MISSING_WORDS, Table
 from covey.table.csvfile import MARKS, TextFile
 from covey.table.dialects import SEPARATORS, Dialect
-from covey.table.fields import Field, Follows
-from covey.table.links import find_links, is_fine
+from covey.table.fields import Field
 from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
 from covey.table.workbook import SUFFIXES, first_rows
 
@@ -44,13 +39,6 @@ LINES = 200  # lines that are compared
 
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _NOT_IN_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
-
-FEWEST = 50  # rows that have both values, before their order means anything
-KEPT = 0.995  # of these rows have the order: a few mistakes of typing are forgiven
-BY_CHANCE = 0.95  # an order that so many random pairs of values have is no rule
-NARROWER = 0.5  # times the spread of the later value is what the distance has at most; else the value says as much
-LOOKED_AT = 100_000  # rows, the first ones
-SEARCHED_COLUMNS = 60  # columns beyond which pairs are not looked for
 
 _TOTALS = ("total", "totals", "sum", "grand total", "subtotal", "gesamt", "summe", "total général", "totale")
 
@@ -172,67 +160,6 @@ def _header_row(widths: list[int]) -> int:
     return first if 0 < first <= PREAMBLE and narrow and widths[first] == usual else 0
 
 
-def propose_links(
-    fields: Sequence[Field], columns: Sequence[pl.Series], missing: tuple[str, ...]
-) -> dict[str, Follows]:
-    """For each number or date that follows another one, which: the nearest that comes before it."""
-    values = {
-        field.name: _values(field, column.head(LOOKED_AT), missing)
-        for field, column in zip(fields, columns, strict=True)
-        if is_fine(field) and field.type != "time"
-    }
-    if len(values) > SEARCHED_COLUMNS:
-        return {}
-    own = {field.name: field for field in fields}
-    found: dict[str, Follows] = {}
-    for end in values:
-        near = {base: gap for base in values if (gap := _gap(values[base], values[end])) is not None}
-        for base in sorted(near, key=lambda name: near[name]):
-            proposed = found | {end: Follows(base)}
-            if _holds(own, proposed):
-                found = proposed
-                break
-    return found
-
-
-def _values(field: Field, column: pl.Series, missing: tuple[str, ...]) -> Floats:
-    """Values in the field's unit, NaN for none."""
-    grid = Grid(replace(field, required=False), missing)
-    cells = grid.read(spelled(column, field.spelling), ColumnLog())
-    return np.where(cells > MISSING // 2, cells / grid.scale, np.nan)
-
-
-def _gap(base: Floats, end: Floats) -> float | None:
-    """The spread of the distance from base to end, where end follows base; None where it does not."""
-    both = ~(np.isnan(base) | np.isnan(end))
-    x, y = base[both], end[both]
-    if base is end or len(x) < FEWEST or x.mean() >= y.mean() or np.mean(x <= y) < KEPT:
-        return None
-    chance = 1 - float(np.mean(np.searchsorted(np.sort(y), x, side="left") / len(y)))  # x ≤ y, were they drawn apart
-    spread = float((y - x).std())
-    return spread if chance < BY_CHANCE and 0 < spread <= NARROWER * float(y.std()) else None
-
-
-def with_links_that_hold(fields: Sequence[Field]) -> tuple[Field, ...]:
-    """The fields without proposals that others have made impossible: a base that was left out, or that has bins now."""
-    own = {field.name: replace(field, follows=None) for field in fields}
-    kept: dict[str, Follows] = {}
-    for field in fields:
-        if field.follows is not None and _holds(own, proposed := kept | {field.name: field.follows}):
-            kept = proposed
-    return tuple(replace(field, follows=kept.get(field.name)) for field in fields)
-
-
-def _holds(fields: dict[str, Field], follows: dict[str, Follows]) -> bool:
-    """Whether a schema with these links is possible: no circles, and types and bounds that allow them."""
-    linked = {name: replace(field, follows=follows.get(name)) for name, field in fields.items()}
-    try:
-        find_links(linked, ())
-    except ParameterError:
-        return False
-    return True
-
-
 @dataclass(frozen=True)
 class Draft:
     """Fields, how the file is written, and why; and the table that was looked at, which is read once. Private."""
@@ -266,27 +193,12 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
             Note(None, f"surplus cells of {counted(table.long_rows, 'row')} ignored", "the header has fewer", warning)
         )
     notes += [Note(None, f"{CALLED}'{name}'", "another column has the same name") for name in table.twice]
-    columns = [ColumnDraft(name, series, missing, found) for name, series in table.columns.items()]
-    drafted = [column.draft() for column in columns]
-    _hint_order(columns, drafted, missing)
+    drafted = [ColumnDraft(name, series, missing, found).draft() for name, series in table.columns.items()]
     fields = tuple(field for field, _ in drafted if field is not None)
     if not fields:
         raise InputError("every column looks like an identifier or free text, so nothing is left to draft.")
     told = (*notes, *(note for _, note in drafted))
     return Draft(fields, Dialect.from_dict(found.of_file.to_dict()), missing, told, table)
-
-
-def _hint_order(columns: list[ColumnDraft], drafted: list[Proposal], missing: tuple[str, ...]) -> None:
-    """Propose that numbers and dates follow those that they never precede."""
-    places = [place for place, (field, _) in enumerate(drafted) if field is not None]
-    fields = [field for field, _ in drafted if field is not None]
-    found = propose_links(fields, [columns[place].series for place in places], missing)
-    for place, field in zip(places, fields, strict=True):
-        if field.name in found:
-            follows, note = found[field.name], drafted[place][1]
-            choice = f"{note.choice}, after {follows.base!r}"
-            reason = f"{note.reason}; it is never below {follows.base!r}, so its distance from there is measured"
-            drafted[place] = replace(field, follows=follows), replace(note, choice=choice, reason=reason)
 
 
 def _refuse_odd_rows(table: Table, missing: tuple[str, ...]) -> None:

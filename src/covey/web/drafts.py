@@ -20,7 +20,6 @@ from covey.errors import CoveyError, ParameterError
 from covey.table.column_drafts import Note, may_identify
 from covey.table.description import Description, is_package, joint_field
 from covey.table.dialects import Dialect
-from covey.table.drafting import with_links_that_hold
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.resources import BARE, Resource
 from covey.table.rules import Rule
@@ -226,7 +225,9 @@ def _described(part: Resource, columns: Sequence[ColumnDraft], rules: tuple[Rule
     if part.bare:
         return part
     kept = [c.field for c in columns if c.kept and c.table == (part.name if several else "")]
-    fields, before = with_links_that_hold(kept), part.schema
+    names, before = {field.name for field in kept}, part.schema
+    # What follows a column that is left out is measured by itself.
+    fields = tuple(replace(f, follows=f.follows if f.follows and f.follows.base in names else None) for f in kept)
     if not fields:
         if rules:
             raise ParameterError(f"a rule uses {part.name}, which has no column left. Remove the rule first.")
