@@ -50,11 +50,15 @@ def clinic(n=300, seed=0):
     return {"patients": patients, "visits": {**visits, "ward": [str(w) for w in g.choice(["a", "b"], len(who))]}}
 
 
+def as_csv(columns):
+    lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+    return ("\n".join(lines) + "\n").encode()
+
+
 def write(folder, tables):
     """The clinic as files; where its package is."""
     for name, columns in tables.items():
-        lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
-        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+        (folder / f"{name}.csv").write_bytes(as_csv(columns))
     (folder / "package.json").write_text(json.dumps(GOOD))
     return folder / "package.json"
 

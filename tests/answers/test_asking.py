@@ -2,23 +2,21 @@
 
 import csv
 import json
-import shlex
 import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import covey
 from covey.answers.asking import ask, conditions
-from covey.cli import main
 from covey.errors import CannotAnswerError, InputError, ParameterError
 from covey.release import bundle as module
 from covey.release.bundle import write_bundle
 from covey.table.schema import Field, Relation, Schema
 from tests.answers.making import categories
 from tests.answers.test_release import TABLE, codes
+from tests.commands import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
@@ -193,10 +191,6 @@ def folder(tmp_path_factory):
     table["age"] = [None if v == 10 else int(v) for v in X[:, 1]]
     place = tmp_path_factory.mktemp("asked") / "bundle"
     return write_bundle(covey.PrivateSynthesizer(4.0, 1e-6, schema=TABLE).fit(table).release(400), place)
-
-
-def run(line):
-    return CliRunner().invoke(main, shlex.split(line))
 
 
 def test_a_bundle_is_loaded_without_true_data_and_gives_what_the_synthesizer_gave(folder, tmp_path):

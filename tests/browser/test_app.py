@@ -7,9 +7,8 @@ import zipfile
 import pytest
 
 from covey.release.verify import verify_bundle
-from tests.clinic import GOOD, clinic
+from tests.clinic import GOOD, as_csv, clinic
 from tests.methods.test_proposals import related
-from tests.web.test_describing import as_csv
 
 PHONE = {"viewport": {"width": 390, "height": 800}, "has_touch": True, "is_mobile": True}
 

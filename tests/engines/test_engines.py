@@ -1,7 +1,5 @@
 """One suite for every engine: the same table, wherever its rows are, gives the same sums and, seed for seed, the same release."""
 
-import sqlite3
-from contextlib import closing
 from functools import cache, partial
 
 import numpy as np
@@ -23,6 +21,7 @@ from covey.table import columns, csvfile, databases
 from covey.table.codec import Codec
 from covey.table.fields import Follows
 from covey.table.schema import Field, Schema
+from tests.table.examples import sqlite_table
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 
@@ -105,11 +104,7 @@ def as_arrow_stream(frame, folder):
 
 def as_sqlite(frame, folder):
     path = folder / f"{len(list(folder.iterdir()))}.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"CREATE TABLE t ({', '.join(frame.columns)})")
-        marks = ", ".join("?" * frame.width)
-        connection.executemany(f"INSERT INTO t VALUES ({marks})", frame.rows())
-        connection.commit()
+    sqlite_table(path, f"t ({', '.join(frame.columns)})", frame.rows())
     return covey.Database(f"sqlite:///{path}", table="t")
 
 

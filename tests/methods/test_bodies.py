@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import covey
-from audits.bodies import Tube
 from benchmarks.bodies import errors, noisy_gaussian
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.paper.bodies import Ball, Box, HalfSpace, Intersection, Polytope, ProductOfSimplices, Simplex
@@ -19,18 +18,9 @@ from covey._methods.regain.reals import margin_rounds, pair_noise, plan_reals
 from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.privacy.budget import budget_for
 from examples.numeric_records import households
+from tests.core.paper.test_bodies import BOXED
 
 SHARES = Polytope(np.ones((1, 4)), np.ones(1), within=Box([0] * 4, [1] * 4))
-BODIES = {
-    "box": Box([-1, 0, 2], [1, 0.5, 3]),
-    "a column that cannot differ": Box([-1, 0.5, 2], [1, 0.5, 3]),
-    "ball": Ball(3, 0.7, [1, 0, 0]),
-    "simplex": Simplex(3),
-    "product": ProductOfSimplices([2, 1]),
-    "polytope": Polytope(np.array([[1.0, -1, 0], [0, 1, -1]]), np.zeros(2), Box([0] * 3, [1] * 3)),
-    "intersection": Intersection(Box([0] * 3, [1] * 3), HalfSpace([1, 1, 1], 0.5)),
-    "user's own": Tube(),
-}
 
 
 def fitted(X, body, epsilon=1.0, delta=0.0, seed=1, **options):
@@ -39,10 +29,10 @@ def fitted(X, body, epsilon=1.0, delta=0.0, seed=1, **options):
         return covey.PrivateSynthesizer(epsilon, delta, body=body, seed=seed, **options).fit(X)
 
 
-@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("name", BOXED)
 def test_all_points_lie_in_the_body_whatever_is_measured(name):
     """Much noise and none to speak of, both laws; many records lie outside."""
-    body = BODIES[name]
+    body = BOXED[name]
     X = np.random.default_rng(0).standard_normal((120, 3))
     for epsilon, delta in (
         ((0.05, 0.0), (3.0, 1e-4)) if name == "polytope" else ((0.05, 0.0), (3.0, 0.0), (3.0, 1e-4), (200.0, 0.0))

@@ -25,6 +25,7 @@ from covey.privacy.budget import CHOICE, make_budget
 from covey.release.bundle import write_bundle
 from covey.table.codec import Codec
 from covey.table.schema import Schema
+from tests.entries import entry
 
 SIZES = (2, 3, 5, 4)
 
@@ -77,9 +78,7 @@ def test_two_measurements_are_averaged_and_what_is_noise_is_not_restored():
     assert np.abs(restored(np.zeros((4, 4)), own * 0.04, 1.0, extra, domain)).max() == 0
 
 
-FIELDS = [
-    {"name": f"c{j}", "type": "string", "constraints": {"enum": list("abcdef"), "required": True}} for j in range(8)
-]
+FIELDS = [entry(f"c{j}", "string", enum=list("abcdef"), required=True) for j in range(8)]
 
 
 def table(n=3000):
@@ -213,9 +212,7 @@ def test_where_there_are_none_the_centres_stay_as_pairs_made_them():
     assert paid >= {"choosing triples", "triples"}  # looked for, and paid
 
 
-LETTERS = [
-    {"name": f"c{j}", "type": "string", "constraints": {"enum": list("abc"), "required": True}} for j in range(6)
-]
+LETTERS = [entry(f"c{j}", "string", enum=list("abc"), required=True) for j in range(6)]
 
 
 @pytest.mark.usefixtures("few_steps")

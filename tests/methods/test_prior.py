@@ -11,10 +11,9 @@ from covey.errors import InputError, ParameterError
 from covey.release.bundle import write_bundle
 from covey.release.verify import bundle_digest
 from covey.table.schema import Schema
+from tests.entries import entry
 
-FIELDS = [
-    {"name": f"c{j}", "type": "string", "constraints": {"enum": list("abcdef"), "required": True}} for j in range(6)
-]
+FIELDS = [entry(f"c{j}", "string", enum=list("abcdef"), required=True) for j in range(6)]
 SCHEMA = Schema.from_dict({"fields": FIELDS})
 N = 1500
 

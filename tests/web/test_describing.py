@@ -12,16 +12,11 @@ from covey.table.description import Description
 from covey.web import drafts
 from covey.web import work as work_module
 from covey.web.jobs import Job
-from tests.clinic import GOOD, clinic
+from tests.clinic import GOOD, as_csv, clinic
 from tests.commands import run
 from tests.web.conftest import words
 
 CHOSEN = {"epsilon": "5", "guarantee": "delta", "delta": "1e-5", "dataset": "clinic"}
-
-
-def as_csv(columns):
-    lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
-    return ("\n".join(lines) + "\n").encode()
 
 
 @pytest.fixture

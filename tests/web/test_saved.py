@@ -10,10 +10,9 @@ from covey.privacy.ledger import Ledger
 from covey.web import workspace as workspaces
 from covey.web.folders import hold
 from covey.web.jobs import Job
-from tests.clinic import clinic
+from tests.clinic import as_csv, clinic
 from tests.methods.test_proposals import WORDS, related
 from tests.web.conftest import opened_workspace, served, words
-from tests.web.test_describing import as_csv
 from tests.web.test_workspace import mode
 
 ROWS = [f"{20 + i % 37},{'AB'[i % 2]},{i % 29 + 0.5},{i % 23 + 100.5}" for i in range(400)]

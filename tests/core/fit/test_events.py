@@ -101,16 +101,6 @@ def test_a_fit_goes_on_to_a_table_of_three_and_keeps_what_pairs_said(monkeypatch
     assert tables(after[0])[1].max() < 0.02
 
 
-def test_laws_are_laws():
-    generator = np.random.default_rng(2)
-    own = fit.fit_events(random_goal(generator), generator)[0]
-    assert np.add.reduceat(own.persons, PERSONS.starts[:-1], axis=1) == pytest.approx(1)
-    assert np.add.reduceat(own.events, EVENTS.starts[:-1], axis=1) == pytest.approx(1)
-    for law in (own.kinds, own.chain, own.first):
-        assert law.sum(axis=1) == pytest.approx(1)
-    assert 0 < own.sticky < 1
-
-
 def test_what_cannot_occur_has_no_probability_in_any_centre_or_kind():
     generator = np.random.default_rng(3)
     forbidden = np.zeros(9, dtype=bool)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import expit
 
 from covey._core.arrays import hollow
 from covey._core.fit.devices import DOUBLE
@@ -37,13 +36,6 @@ def test_latent_points_are_exactly_white():
     g = latent_points(40, 5, np.random.default_rng(6))
     np.testing.assert_allclose(g.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(g.T @ g / 40, np.eye(5), atol=1e-10)
-
-
-def test_centres_are_the_sigmoids_of_a_plane_of_logits():
-    g = np.random.default_rng(1)
-    f = Factors(g.normal(size=5), g.normal(size=(5, 2)), g.normal(size=(8, 2)))
-    assert f.centres[3, 4] == pytest.approx(expit(f.bias[4] + f.points[3] @ f.loadings[4]))
-    assert np.linalg.matrix_rank(f.logits - f.bias) == 2
 
 
 @pytest.mark.parametrize("hold", [None, 0.1])
