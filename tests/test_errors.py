@@ -9,8 +9,11 @@ from fractions import Fraction
 import polars
 import pytest
 
+from covey._core.fit.devices import find_device
+from covey._core.noise.integers import OpenDPNoise
 from covey._libraries import pl
 from covey.errors import ArgumentError, CoveyError, InputError, MissingExtraError, UnknownDatasetError, optional
+from covey.table.databases import Database
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
 from covey.workflow import refuse_misfits
@@ -56,6 +59,21 @@ def test_heavy_packages_are_imported_late(tmp_path):
         "sys.exit(not late or rows != 100 or 'pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code, tmp_path / "t.parquet"], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "ask"),
+    [
+        ("opendp.prelude", "opendp", OpenDPNoise),
+        ("torch", "gpu", lambda: find_device("torch:cpu")),
+        ("torch", "gpu", lambda: find_device("cuda")),
+        ("adbc_driver_postgresql.dbapi", "database", lambda: read_table(Database("postgresql://x/d", table="t"))),
+    ],
+)
+def test_a_missing_extra_is_named(monkeypatch, package, extra, ask):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"covey\[{extra}\]"):
+        ask()
 
 
 def test_a_missing_package_names_the_install_line(monkeypatch):

@@ -380,16 +380,14 @@ def write_rows(path, rows):
 
 
 @pytest.fixture
-def desk(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COVEY_LEDGER", str(tmp_path / "ledger.sqlite"))
+def desk(at_home):
     write_rows("visits.csv", visits())
     # The column of persons stands in the schema, and is not even confirmed: it is left out.
     person = Field("mrn", "string", enum=("MRN00001",), other="other", confirmed=False)
     Schema((person, *FIELDS)).save("schema.json")
     Schema(FIELDS).save("public.json")
     assert run("ledger open visits --budget 3").exit_code == 0
-    return tmp_path
+    return at_home
 
 
 def order(out, table="visits.csv", more=""):

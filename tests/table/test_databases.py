@@ -16,7 +16,7 @@ from audits.gates import opened
 from covey import _reading as reading
 from covey._core.tables.domain import CodeCounts
 from covey.demo import example_visits
-from covey.errors import InputError, MissingExtraError, ParameterError
+from covey.errors import InputError, ParameterError
 from covey.table import databases
 from covey.table.codec import Codec
 from covey.table.databases import Database, redacted
@@ -479,12 +479,6 @@ def test_python_words_that_are_refused():
 def test_no_password_survives_redaction(text):
     assert "s3cret" not in redacted(text)
     assert redacted("relation mail@example.org: no") == "relation mail@example.org: no"
-
-
-def test_the_extra_is_named_where_it_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)
-    with pytest.raises(MissingExtraError, match=r"covey\[database\]"):
-        read_table(Database("postgresql://localhost/d", table="t"))
 
 
 def confirmed(field):

@@ -1,21 +1,10 @@
 """Devices are found by name, and numbers arrive there and come back."""
 
-import importlib.util
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from covey._core.fit.devices import DOUBLE, descend, find_device
-from covey.errors import MissingExtraError
-
-
-@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is here")
-def test_a_missing_library_names_its_extra():
-    with pytest.raises(MissingExtraError, match=r"covey\[gpu\]"):
-        find_device("torch:cpu")
-    with pytest.raises(MissingExtraError, match=r"covey\[gpu\]"):
-        find_device("cuda")
+from covey._core.fit.devices import DOUBLE, descend
 
 
 def test_numbers_travel_in_single_precision_and_come_back(device):

@@ -17,7 +17,6 @@ from covey._core.noise.integers import (
     discrete_laplace,
     geometric,
 )
-from covey.errors import MissingExtraError
 from tests.core.noise.test_gaussian import p_value as rounded_p_value
 
 
@@ -145,14 +144,6 @@ def test_each_source_draws_the_gaussian_that_its_accounting_is_for():
         assert gaussian_p_value(discrete, float(variance)) > 1e-5
         assert (gaussian_p_value(rounded, float(variance)) > 1e-5) == same
         assert (rounded_p_value(discrete, variance) > 1e-5) == same
-
-
-def test_the_missing_extra_names_its_install_line(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(MissingExtraError, match=r"covey\[opendp\]"):
-        OpenDPNoise()
 
 
 def test_samples_that_pass_the_machine_word_are_not_saturated_early(monkeypatch):
