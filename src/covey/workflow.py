@@ -57,7 +57,7 @@ from covey.release.places import (
 from covey.release.report import stated
 from covey.release.verify import bundle_digest, read_facts, verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
-from covey.table.column_drafts import TWO_READINGS
+from covey.table.column_drafts import LEFT_OUT, TWO_READINGS
 from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
@@ -287,8 +287,13 @@ def _learned_draft(order: PrivateOrder) -> Description:
             raise InputError(
                 f"the dates of {note.field!r} are not ISO 8601. Give their format with ", "date_format", "."
             )
-    for name in drafted.twice:
-        warnings.warn(renamed(name), CoveyWarning, stacklevel=3)
+    if drafted.twice:
+        warnings.warn(renamed(drafted.twice), CoveyWarning, stacklevel=3)
+    left = [repr(note.field) for note in drafted.notes if note.choice == LEFT_OUT and note.field != order.person]
+    if left and not order.columns:
+        told = "left out, because the cells look like identifiers, names, addresses, lists or free text:"
+        way_out = "To keep one, describe it in a schema."
+        warnings.warn(f"{told} {', '.join(left)}. {way_out}", CoveyWarning, stacklevel=3)
     return drafted.description
 
 
@@ -543,7 +548,8 @@ def refuse_other_spelling(fit: TableRead, most: Fraction, unsaid: bool) -> None:
         if seen is None:
             continue
         numbers, share = field.type in ("integer", "number"), Fraction(seen.unparseable, fit.rows)
-        what = f"not {'numbers' if numbers else 'dates'} in the given format"
+        form = field.spelling.date_format or "2024-12-31 (ISO 8601)"
+        what = f"not numbers with decimal mark {field.spelling.decimal!r}" if numbers else f"not dates such as {form}"
         if share <= most and numbers and semicolons and 2 * seen.grouped > fit.rows - seen.missing:
             share, what = Fraction(seen.grouped, fit.rows), "numbers such as 1.234, or thousands"
         elif share <= most:

@@ -443,7 +443,7 @@ def test_bad_input_09_duplicate_columns(desk, header):
     desk.table(table_bytes(header=header))
     done = desk.release()
     assert done.exit_code == 0
-    assert f"a column is called '{header.rpartition(',')[2]}_2': another one has its name" in done.output
+    assert f"a column is called '{header.rpartition(',')[2]}_2': another one has the name" in done.output
 
 
 def test_bad_input_10_extra_column_is_ignored_and_logged(desk):

@@ -307,9 +307,9 @@ def too_wide(described: Schema | Description, n: int, budget: Budget) -> str:
     names = [name for name in dict.fromkeys((*first, *known)) if name in known]
     kept = ", ".join(names[: cost["carried"]]) or names[0]
     return (
-        f"{cost['columns']} columns are to be learned, and this budget carries about {cost['carried']}: of more, labels and "
-        f"values that a twentieth of the {budget.counted} hold are lost in noise, and fewer columns are better ones. Name those "
-        f"to keep (--columns); what was called important and then the order of the table would keep {kept}."
+        f"{cost['columns']} columns are to be learned, and this budget carries about {cost['carried'] or 'none'}. With more, "
+        f"noise hides labels and values that a twentieth of the {budget.counted} hold. Name those to keep (--columns): important "
+        f"ones first, and then the first of the table, these would be {kept}."
     )
 
 

@@ -71,6 +71,7 @@ BIRTHS = "its name suggests dates of birth, which identify persons, and its limi
 AT_MIDNIGHT = "all its times are midnight"
 CALLED = "a column is called "
 TWO_READINGS = "its dates can be read as "
+LEFT_OUT = "left out"  # what a note calls the choice of a column that may point to persons
 _FLAGS = (FALSE_TRUE, BITS, ("no", "yes"), ("No", "Yes"), ("NO", "YES"))
 
 
@@ -322,7 +323,7 @@ class ColumnDraft:
         return f"{reason}, except {self.odd}, which would become missing" if self.odd else reason
 
     def _leave(self, reason: str) -> tuple[None, Note]:
-        return None, Note(self.name, "left out", reason, "it is left out unless you add it by hand")
+        return None, Note(self.name, LEFT_OUT, reason, "it is left out unless you add it by hand")
 
     # Numbers.
 

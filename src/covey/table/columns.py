@@ -101,9 +101,10 @@ def unique_names(names: list[str]) -> list[str]:
     return out
 
 
-def renamed(name: str) -> str:
-    """The word for a column whose own name was taken."""
-    return f"a column is called {name!r}: another one has its name."
+def renamed(names: tuple[str, ...]) -> str:
+    """The words for columns whose own names were taken."""
+    start = "a column is" if len(names) == 1 else f"{len(names)} columns are"
+    return f"{start} called {', '.join(map(repr, names))}: another one has the name without its number."
 
 
 def match(names: list[str], schema: Domain | None) -> tuple[dict[str, int], tuple[str, ...], tuple[str, ...]]:
@@ -127,9 +128,8 @@ def match(names: list[str], schema: Domain | None) -> tuple[dict[str, int], tupl
                 f"the table has no column {name!r}. It has {', '.join(map(repr, names[:20]))}; names must match exactly, "
                 "and so must the separator."
             )
-    for own in twice:
-        if own not in places or (known is not None and own not in known):
-            warnings.warn(renamed(own), CoveyWarning, stacklevel=4)
+    if told := tuple(own for own in twice if own not in places or (known is not None and own not in known)):
+        warnings.warn(renamed(told), CoveyWarning, stacklevel=4)
     passed = tuple(name for name in places if known is not None and name not in known)
     return {name: places[name] for name in needed}, passed, twice
 
