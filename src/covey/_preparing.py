@@ -38,7 +38,7 @@ from covey.table.codec import Codec, EncodeLog
 from covey.table.column_drafts import CALLED, Note
 from covey.table.columns import named
 from covey.table.databases import Database
-from covey.table.description import Description
+from covey.table.description import Description, require_one_branch
 from covey.table.dialects import Dialect
 from covey.table.drafting import Draft
 from covey.table.drafting import draft as look
@@ -138,6 +138,7 @@ def draft(
     if len(found) == 1 and person is None:
         schema = Schema(found[0].fields, found[0].missing_values, dialect=found[0].dialect)
         return Drafted(Description.of(schema), found)
+    require_one_branch(files[1:] or files)
     names = [re.sub(r"[^\w-]+", "_", file.split(".")[0])[:LONGEST] or "table" for file in files]
     if len(found) == 1:
         link, columns = person or "", list(found[0].table.columns)

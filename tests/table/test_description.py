@@ -5,9 +5,11 @@ import json
 
 import pytest
 
+from covey._reading import Reader
 from covey.errors import ParameterError
 from covey.table.description import Description, is_package
 from tests.clinic import GOOD, changed
+from tests.entries import entry
 
 
 def test_a_package_is_read_and_written_as_it_was():
@@ -81,16 +83,33 @@ def test_one_table_is_a_package_of_one_resource():
     assert named.find("age") == named.find("patients.age")
 
 
-def test_several_tables_of_events_are_refused_when_they_are_described():
-    more = copy.deepcopy(GOOD["resources"][1]) | {"name": "letters"}
+def test_tables_form_a_tree_of_any_depth():
+    """Visits of patients, drugs of visits, and a second branch; the reader that serves two tables refuses more."""
+
+    def branch(name, to, key="visit"):
+        link = [{"fields": "of", "reference": {"resource": to, "fields": key}}]
+        fields = [{"name": "of", "type": "string"}, entry("ward", "string", enum=["x", "y"])]
+        return {"name": name, "covey": {"at_most": 2}, "schema": {"fields": fields, "foreignKeys": link}}
+
+    data = copy.deepcopy(GOOD)
+    data["resources"][1]["schema"]["primaryKey"] = "visit"
+    data["resources"][1]["schema"]["fields"].append({"name": "visit", "type": "string"})
+    data["resources"] = [branch("drugs", "visits"), *data["resources"], branch("letters", "patients", "id")]
+    tree = Description.from_dict(data)
+    assert [part.name for part in tree.tables] == ["patients", "visits", "letters", "drugs"]
+    assert [part.parent and part.parent.table for part in tree.tables] == [None, "patients", "patients", "visits"]
+    assert Description.from_dict(tree.to_dict()) == tree
+    assert [part.key for part in tree.plain().tables] == ["id", "visit", None, None]
+    assert tree.find("drugs.ward")[0].name == "drugs"
     with pytest.raises(
-        ParameterError, match="here are patients, visits, letters: several event tables are not supported"
+        ParameterError, match=r"several tables have a field 'ward': write visits.ward, letters.ward, drugs"
     ):
-        Description.from_dict({**GOOD, "resources": [*GOOD["resources"], more]})
-    package = Description.from_dict(GOOD)
-    for tables in ((package.unit, package.unit), (package.events, package.unit), package.tables * 2):
-        with pytest.raises(ParameterError):
-            Description(tables)
+        tree.find("ward")
+    with pytest.raises(ParameterError, match="several event tables are not supported yet"):
+        Reader(tree).prepare({})
+    data["resources"][0]["schema"]["foreignKeys"] = branch("", "nowhere")["schema"]["foreignKeys"]
+    with pytest.raises(ParameterError, match="must refer to resource"):
+        Description.from_dict(data)
 
 
 def third(data):
@@ -114,7 +133,7 @@ def one_name(_, visits):
 KEY_RULE = {"rules": [{"forbid": {"who": "x", "ward": "a"}}]}
 WRONG = {
     "no resources": ({"resources": {}}, 'a list "resources"'),
-    "two units": (third(GOOD), "several event tables are not supported"),
+    "two units": (third(GOOD), "'patients', 'drugs' refer to no table"),
     "no foreign key": (changed(lambda p, v: v["schema"].pop("foreignKeys")), "no resource has foreignKeys"),
     "a circle": (
         changed(lambda p, v: p["schema"].update(foreignKeys=v["schema"]["foreignKeys"])),

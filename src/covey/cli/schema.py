@@ -56,13 +56,14 @@ def init(  # click passes each option by its name
     from dataclasses import asdict
 
     from covey.release.places import check_new_file
-    from covey.table.resources import require_one_branch
+    from covey.table.description import require_one_branch
     from covey.workflow import Description, Drafted, draft, imported
 
     several = len(tables) > 1 or person is not None
     if several and (metadata is not None or relation is not None or sql is not None):
         raise ParameterError("a package is drafted from files. Leave out --import, --table and --query.")
-    require_one_branch(tables)
+    if len(tables) > 2:
+        require_one_branch(tables[1:])
     places = [Path(table) for table in tables] if several else [source_of(tables[0], relation, sql)]
     for place in places:
         check_new_file(out, place, force)

@@ -1,4 +1,4 @@
-"""The public description of a release: one table, or persons and a table of their events.
+"""The public description of a release: a tree of tables under the unit that is protected.
 
 One table is described by a schema file alone, a Frictionless Table Schema with "fields" at the top level. Several, or one with a
 name and a path, are a Frictionless Data Package:
@@ -31,7 +31,7 @@ from covey.table.derived_fields import with_tables
 from covey.table.dialects import Dialect
 from covey.table.document import read_document, refuse_unknown, write_document
 from covey.table.fields import Field
-from covey.table.resources import BARE, FLAGS, UNNAMED, Parent, Resource, read_resources, require_one_branch
+from covey.table.resources import BARE, FLAGS, UNNAMED, Parent, Resource, read_resources
 from covey.table.rules import Forbid, Rule
 from covey.table.schema import LessEqual, Schema, as_groups, focus_to_dict, read_rule, require_confirmed
 
@@ -51,15 +51,12 @@ class Description:
     triples: int = 0  # of several tables: so many triples of attributes of a person are measured at most
 
     def __post_init__(self) -> None:
-        require_one_branch([part.name for part in self.tables])
-        for part in self.tables[1:]:
-            if part.name.lower() == self.unit.name.lower():  # they become names of files, on any disk
+        names = [part.name.lower() for part in self.tables]  # they become names of files, on any disk
+        for k, part in enumerate(self.tables):
+            if names.index(names[k]) < k:
                 raise ParameterError(f"two resources are named {part.name!r}. Give each its own name.")
-            if part.parent is None or part.parent.table.lower() != self.unit.name.lower():
-                raise part.wrong(
-                    f"does not refer to {self.unit.name!r}", "Events belong to the persons of the first table."
-                )
-        for part in self.tables:
+            if k and (part.parent is None or part.parent.table.lower() not in names[:k]):
+                raise part.wrong("refers to no table before it", "Every table but the first belongs to another one.")
             if self.rules and part.schema.learns:  # a rule could turn out impossible once the budget is spent
                 raise part.wrong("has fields that are to be learned, beside rules across the tables", "Declare them.")
             if len(self.tables) > 1 and (part.schema.important or part.schema.target or part.schema.triples):
@@ -68,8 +65,8 @@ class Description:
                     "Say it under covey of the package: important and target, as table.field, and triples.",
                 )
         whole_number(self.triples, "triples", 0, "It counts triples of columns.")
-        if self.unit.parent is not None:
-            raise self.unit.wrong("comes first and refers to another one", "The first table is that of the unit.")
+        if self.tables[0].parent is not None:
+            raise self.tables[0].wrong("comes first and refers to another one", "The first table is that of the unit.")
         for name in [*chain(*as_groups(self.important)), *([] if self.target is None else [self.target])]:
             part, field = self.find(name)
             own = part.parent
@@ -83,18 +80,19 @@ class Description:
     def _check_rule(self, rule: Rule) -> None:
         """Refuse a rule across tables that could not be kept in every row."""
         places = [self._place(name) for name in rule.fields]
+        below = {part.name: part for part, _ in places if part.parent is not None}
         if isinstance(rule, LessEqual):
             raise ParameterError(
                 f"the rule {rule} orders a field of a person and one of an event, which is not supported yet. Give "
-                f"{self.events.name} the distance between them instead (the age at a visit, the days since "
+                f"{', '.join(below) or self.unit.name} the distance between them instead (the age at a visit, the days since "
                 "birth), as a number that is not negative."
             )
         if not isinstance(rule, Forbid):
             raise ParameterError("rules across persons and events forbid or require: write forbid or requires.")
         of_unit = [part for part, _ in places if part.parent is None]
         if len(places) - len(of_unit) != 1 or not of_unit:
-            both = f"one field of {self.events.name}, and fields of {self.unit.name}"
-            raise ParameterError(f"the rule {rule} must name {both}.")
+            tables = ", ".join(part.name for part in self.tables[1:])
+            raise ParameterError(f"the rule {rule} must name one field of {tables}, and fields of {self.unit.name}.")
         for part, field in places:
             kept = "A rule across the tables needs an independent field."
             if part.parent is not None and field.name == part.parent.order:
@@ -124,7 +122,8 @@ class Description:
 
     @property
     def events(self) -> Resource:
-        """The table of events, where there are persons with events."""
+        """The table of events, where there are persons with one table of events and nothing else."""
+        require_one_branch([part.name for part in self.tables[1:]])
         return self.tables[1]
 
     @property
@@ -184,8 +183,9 @@ class Description:
     @property
     def matters(self) -> tuple[list[tuple[int, ...]], int | None]:
         """What is important and the target, as places among the measured columns of all tables; those that do not vary aside."""
-        parts = zip(self.tables, self.codecs, strict=True)
-        names = [f"{part.name}.{own}" for part, codec in parts for own in ([""] if part.bare else codec.names)]
+        names = [
+            f"{part.name}.{own}" for part in self.tables for own in ([""] if part.bare else Codec(part.measured).names)
+        ]
         places = {name: k for k, name in enumerate(names)}
 
         def place(name: str) -> int | None:
@@ -284,9 +284,10 @@ class Description:
 
     def plain(self) -> Description:
         """The description of the tables that covey writes, with the keys that link them alone."""
+        needed = {part.parent.table for part in self.tables if part.parent is not None}
 
         def written(part: Resource) -> Resource:
-            key = part.key if part is self.unit and len(self.tables) > 1 else None
+            key = part.key if part.name in needed else None
             return replace(part, schema=part.schema.plain(), key=key, path=f"{part.name}.csv", table=None)
 
         return replace(self, tables=tuple(map(written, self.tables)), alone=False)
@@ -350,10 +351,12 @@ class Description:
         if len(self.tables) == 1 and self.unit.name == UNNAMED and not self.notes:
             return self.unit.schema.to_dict()
         found = [part.to_dict() for part in self.tables]
-        if len(found) > 1:
-            found[1]["covey"] = self.link.to_dict()
-            to = {"resource": self.link.table, "fields": self.unit.key}
-            found[1]["schema"]["foreignKeys"] = [{"fields": self.link.column, "reference": to}]
+        for one, part in zip(found, self.tables, strict=True):
+            if part.parent is not None:
+                one["covey"] = part.parent.to_dict()
+                to = next(other.key for other in self.tables if other.name == part.parent.table)
+                link = {"fields": part.parent.column, "reference": {"resource": part.parent.table, "fields": to}}
+                one["schema"]["foreignKeys"] = [link]
         if self.alone:
             found[1]["covey"]["person"] = self.events.link
             del found[1]["schema"]["foreignKeys"], found[0]
@@ -365,6 +368,15 @@ class Description:
 def joint_field(name: str, field: Field) -> Field:
     """A field as rules across the tables know it: under the name of its table, without ties to others."""
     return replace(field, name=name, follows=None, levels=None, confirmed=True)
+
+
+def require_one_branch(events: Sequence[str]) -> None:
+    """Refuse trees that are described and not released: the only place that knows which are."""
+    if len(events) != 1:
+        raise ParameterError(
+            f"a release has persons and one table of events, and here are {', '.join(events) or 'none'}: several event tables "
+            "are not supported yet."
+        )
 
 
 def is_package(path: Any, name: str | None = None) -> bool:

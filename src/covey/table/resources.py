@@ -266,29 +266,34 @@ def read_resources(listed: list[Any], folder: Path | None) -> tuple[list[Resourc
 
 
 def _in_order(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The unit's resource, and behind it that of events, which refers to it."""
-    require_one_branch([str(one.get("name")) for one in listed])
+    """Resources with the unit's first, and each of the others after the one that it refers to."""
+    names = [one.get("name") for one in listed]
     to = [_reference(one) for one in listed]
-    if None not in to:
+    roots = [one for one, reference in zip(listed, to, strict=True) if reference is None]
+    if not roots:
         raise ParameterError("each table refers to the other, in a circle. Events refer to persons, not vice versa.")
-    if to.count(None) > 1:
-        raise ParameterError("no resource has foreignKeys. Say which column of the events identifies the person.")
-    unit = listed[to.index(None)]
-    for one, reference in zip(listed, to, strict=True):
-        if reference is not None and reference[1] != unit.get("name"):
-            raise ParameterError(f"foreignKeys of {one.get('name')!r} must refer to resource {unit.get('name')!r}.")
-        if reference is not None:
-            _require_key(unit, reference[2])
-    return sorted(listed, key=lambda one: one is not unit)
-
-
-def require_one_branch(tables: Sequence[str]) -> None:
-    """Refuse several tables of events: the only place that knows that they are not released."""
-    if len(tables) > 2:
+    if len(roots) > 1:
         raise ParameterError(
-            f"a release has persons and one table of events, and here are {', '.join(tables)}: several event tables are not "
-            "supported yet."
+            "no resource has foreignKeys. Say which column of the events identifies the person."
+            if len(roots) == len(listed)
+            else f"{', '.join(repr(one.get('name')) for one in roots)} refer to no table: only that of the unit does so."
         )
+    for one, reference in zip(listed, to, strict=True):
+        if reference is None:
+            continue
+        if reference[1] not in names:
+            others = " or ".join(repr(name) for name in names if name != one.get("name"))
+            raise ParameterError(f"foreignKeys of {one.get('name')!r} must refer to resource {others}.")
+        _require_key(listed[names.index(reference[1])], reference[2])
+    found, left = roots, [one for one in listed if one is not roots[0]]
+    while left:
+        known = [one.get("name") for one in found]
+        ready = [one for one in left if (_reference(one) or ("", "", ""))[1] in known]
+        if not ready:
+            circle = ", ".join(repr(one.get("name")) for one in left)
+            raise ParameterError(f"{circle} refer to each other, in a circle.")
+        found, left = [*found, *ready], [one for one in left if one not in ready]
+    return found
 
 
 def _with_persons(one: Mapping[str, Any]) -> list[Mapping[str, Any]]:
