@@ -25,6 +25,7 @@ from covey._core.tables.learned import Counting, kept_counts
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate, Joint, Moves, Selection
 from covey.synthesizers import PrivateSynthesizer
+from covey.table.columns import parse
 from covey.table.provisional import LearnedColumn, Provisional
 from covey.table.schema import Field, Schema
 
@@ -423,9 +424,9 @@ def grid_from_data():
 
     def stretched(_):
         def on_grid(self, series):
-            if self._grid is None:
+            if self.is_text:
                 return np.full(len(series), -1), np.ones(len(series), dtype=bool)
-            values = self._grid.parse(series)
+            values = parse(series, self.field.type)
             there = ~np.isnan(values)
             size = np.abs(values[there]).max(initial=1.0)
             codes = np.full(len(series), -1)
