@@ -13,9 +13,8 @@ from covey._core.tables.events import WEIGHT_STEPS, Histories
 from covey._engines.local import EventRows
 from covey._entropy import Streams
 from covey._methods.model import fit as run_fit
-from covey._methods.persons.goal import independent, lag_shares, shrunk
 from covey._methods.persons.law import Reference
-from covey._methods.persons.method import RegainPersons, count_factor
+from covey._methods.persons.method import RegainPersons, count_factor, independent, lag_shares, shrunk
 from covey._methods.persons.plan import PersonsPlan, few_persons, table_moves, weights_of
 from covey._methods.regain.important import Important
 from covey._methods.regain.tables import Prior

@@ -17,19 +17,8 @@ from covey._core.fit.centres import Triples
 from covey._core.numbers.grid import Cells, comparison_edges, kolmogorov_bound, released_below
 from covey._core.paper.blocks import WeightedPoints, bootstrap, one_hot, round_bits, round_categories, spread_copies
 from covey._core.paper.bodies import Body, ProductOfSimplices
+from covey._core.tables import distance
 from covey._core.tables.counts import Moments, moments, part
-from covey._core.tables.distance import (
-    DEGREES,
-    affordable_subsets,
-    bit_distances,
-    category_distances,
-    largest,
-    misplaced_bits,
-    misplaced_rows,
-    moment_distances,
-    subset_counts,
-    subset_distance,
-)
 from covey._core.tables.domain import Domain
 from covey._core.tables.reals import RealGrid, moment_sums, scaled_moments
 from covey._core.tables.zeros import NO_BOXES, Boxes, Zeros
@@ -101,19 +90,19 @@ class BitLaw(RowLaw):
         sums = bit_sums(told)
         if told.secret:  # distances of counts over the noisy number, which is fixed: docs/proofs/neighbours.md
             sums = sums.map(Moments.counted_as, n * told.steps)
-        degrees, parts = [d for d in DEGREES if d <= min(2, p)], [sums.map(moment_distances, cloud)]
-        high = affordable_subsets(n, p)
+        degrees, parts = [d for d in distance.DEGREES if d <= min(2, p)], [sums.map(distance.moment_distances, cloud)]
+        high = distance.affordable_subsets(n, p)
         for d in high:
-            counts = Statistic.sum(partial(subset_counts, degree=d)).map(part)
-            parts.append(counts.map(subset_distance, n * told.steps, d, cloud))
+            counts = Statistic.sum(partial(distance.subset_counts, degree=d)).map(part)
+            parts.append(counts.map(distance.subset_distance, n * told.steps, d, cloud))
         return Comparison(
-            [*degrees, *high], together(parts), sums.map(misplaced_bits, cloud), min(p, 2), categorical=False
+            [*degrees, *high], together(parts), sums.map(distance.misplaced_bits, cloud), min(p, 2), categorical=False
         )
 
     def distances(self, rows: Array) -> Distances:
         """By degree, and rows out of place."""
         bits = rows.astype(np.uint8)
-        return Distances(bit_distances(bits, self.cloud), misplaced_bits(moments(bits), self.cloud))
+        return Distances(distance.bit_distances(bits, self.cloud), distance.misplaced_bits(moments(bits), self.cloud))
 
 
 @dataclass(frozen=True)
@@ -189,8 +178,10 @@ class CodeLaw(RowLaw):
             edges = comparison_edges(cells)
             counts = np.diff(np.searchsorted(np.sort(rows[:, j]), edges))
             functions.append(kolmogorov_bound(counts, edges, released_below(cells, share[self.domain.block(j)], edges)))
-        by_degree = category_distances(codes, self.domain.sizes, self.cloud)
-        return Distances(by_degree, misplaced_rows(codes, self.domain, self.cloud), max(functions, default=None))
+        by_degree = distance.category_distances(codes, self.domain.sizes, self.cloud)
+        return Distances(
+            by_degree, distance.misplaced_rows(codes, self.domain, self.cloud), max(functions, default=None)
+        )
 
 
 @dataclass(frozen=True)
@@ -211,13 +202,18 @@ class BodyLaw(RowLaw):
     def compared(self, told: Setting) -> Comparison:
         """Means, and means of products of two columns, each between 0 and 1."""
         inside = WeightedPoints(self.cloud.weights, np.clip(self.grid.scaled(self.cloud.points), 0.0, 1.0))
-        far = Statistic.sum(moment_sums).map(scaled_moments, told.n).map(moment_distances, inside).map(largest)
+        far = (
+            Statistic.sum(moment_sums)
+            .map(scaled_moments, told.n)
+            .map(distance.moment_distances, inside)
+            .map(distance.largest)
+        )
         return Comparison([1, 2] if told.p > 1 else [1], far, categorical=False, products=True)
 
     def distances(self, rows: Array) -> Distances:
         """By degree."""
         inside, points = (self.grid.scaled(np.asarray(x, dtype=np.float64)) for x in (rows, self.cloud.points))
-        return Distances(moment_distances(moments(inside), WeightedPoints(self.cloud.weights, points)))
+        return Distances(distance.moment_distances(moments(inside), WeightedPoints(self.cloud.weights, points)))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from covey._core.fit import centres, spectrum
+from covey._core.fit import spectrum, wide
 from covey._core.fit.centres import Goal, fit_category_centres
 from covey._core.fit.spectrum import Denoisers, noisy_spectrum
 from covey._core.noise.pairlaw import PairLaw
@@ -29,7 +29,7 @@ def test_many_categories_are_denoised_and_fitted_like_few(monkeypatch):
     noisy = domain.centre(domain.off_blocks(truth + np.outer(mean, mean))) + sd * law.simulate(g)
     errors, gaps = {}, {}
     for kind, limit in (("few", 10_000), ("many", 100)):
-        for place in (spectrum, centres):
+        for place in (spectrum, wide):
             monkeypatch.setattr(place, "LOW_RANK_CATEGORIES", limit)
             monkeypatch.setattr(place, "BASIS", 40)
         public = np.random.default_rng(14)

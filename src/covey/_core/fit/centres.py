@@ -10,16 +10,8 @@ import numpy as np
 from scipy.special import chdtri, softmax
 
 from covey._core.arrays import Array, Floats, Integers
+from covey._core.fit import wide
 from covey._core.fit.spectrum import RankScores
-from covey._core.fit.wide import (
-    BASIS,
-    LOW_RANK_CATEGORIES,
-    SWEEPS,
-    core,
-    imputed_directions,
-    leading_eigenvectors,
-    moment_gap,
-)
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.tables.domain import Domain
 from covey._core.tables.zeros import Zeros
@@ -28,47 +20,39 @@ LEFT_TO_RIGHT = 8  # numpy adds more numbers than these in another order: of mor
 
 
 class BlockSums:
-    """Adds up, or takes the largest of, the rows of each attribute. Columns are whatever the caller has many of.
-
-    Attributes are put in falling order of their sizes, so that those with a j-th category are the first ones for every j.
-    """
+    """Adds up, or takes the largest of, the rows of each attribute. Columns are whatever the caller has many of."""
 
     def __init__(self, domain: Domain) -> None:
-        sizes, starts = np.asarray(domain.sizes), domain.starts[:-1]
-        order = np.argsort(-sizes, kind="stable")
-        self._rows = [starts[order[sizes[order] > j]] + j for j in range(int(sizes.max()))]
-        self._long = order[sizes[order] > LEFT_TO_RIGHT]
-        self._long_rows = np.concatenate([np.arange(0), *(starts[a] + np.arange(sizes[a]) for a in self._long)])
-        self._long_starts = np.cumsum(sizes[self._long]) - sizes[self._long]
-        self._short_rows = [rows[len(self._long) :] for rows in self._rows[:LEFT_TO_RIGHT]]
-        places = np.empty(len(order), dtype=np.int64)
-        places[order] = np.arange(len(order))
-        self._spread = places[domain.block_of]
+        self._domain, sizes = domain, domain.counts
+        alike = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]  # attributes of one size, and their rows
+        self._alike = [(own, domain.starts[own][:, None] + np.arange(sizes[own[0]])) for own in alike]
+
+    def _each(self, x: Array, reduce: Callable[[Array], Array]) -> Array:
+        out = np.empty((len(self._domain.sizes), x.shape[1]), x.dtype)
+        for own, rows in self._alike:
+            out[own] = reduce(x.take(rows, axis=0))
+        return out.take(self._domain.block_of, axis=0)
 
     def largest(self, x: Array) -> Array:
         """For every row the largest entry of its attribute, column by column."""
-        out = x.take(self._rows[0], axis=0)
-        for rows in self._rows[1:]:
-            np.maximum(out[: len(rows)], x.take(rows, axis=0), out=out[: len(rows)])
-        return out.take(self._spread, axis=0)
+        return self._each(x, lambda parts: parts.max(axis=1))
 
     def total(self, x: Array) -> Array:
         """For every row the sum over its attribute, column by column."""
-        first, *others = self._short_rows
-        out = x.take(first, axis=0)
-        if others and len(others[0]):
-            rest = x.take(others[0], axis=0)
-            for rows in others[1:]:
-                rest[: len(rows)] += x.take(rows, axis=0)
-            out[: len(rest)] += rest
-        if len(self._long):
-            out = np.concatenate([np.add.reduceat(x.take(self._long_rows, axis=0), self._long_starts, axis=0), out])
-        return out.take(self._spread, axis=0)
+        return self._each(x, _added)
 
     def softmax(self, logits: Array) -> Array:
         """Shares of the categories of each attribute."""
         e = np.exp(logits - self.largest(logits))
         return np.asarray(e / self.total(e))
+
+
+def _added(parts: Array) -> Array:
+    """Sums over the second axis: to the first entry that of the others, in the order in which numpy adds up rows of a matrix."""
+    m, c, k = parts.shape
+    if c <= LEFT_TO_RIGHT:
+        return np.asarray(parts[:, 0] + parts[:, 1:].sum(axis=1))
+    return np.add.reduceat(parts.reshape(m * c, k), np.arange(0, m * c, c), axis=0)
 
 
 RANK_WEIGHT = 0.2  # of a rank covariance beside a cell, per pair of bins
@@ -190,11 +174,11 @@ def _pull(goal: Goal, k: int, public: np.random.Generator) -> Callable[[Array], 
     f4, domain = np.float32, goal.domain
     q, D = len(domain.sizes), domain.total
     target = goal.pairs.astype(f4)
-    if D > LOW_RANK_CATEGORIES:
-        start = public.standard_normal((D, BASIS))
-        values, basis = imputed_directions(target, domain.inside_blocks, start, lambda found: np.maximum(found, 0))
-        inside = core(np, basis, np.diag(values))
-        return lambda y: f4(4 / q**2) * moment_gap(np, y, inside)[1]
+    if D > wide.LOW_RANK_CATEGORIES:
+        start = public.standard_normal((D, wide.BASIS))
+        values, basis = wide.imputed_directions(target, domain.inside_blocks, start, lambda found: np.maximum(found, 0))
+        inside = wide.core(np, basis, np.diag(values))
+        return lambda y: f4(4 / q**2) * wide.moment_gap(np, y, inside)[1]
     weight = 1.0 if goal.emphasis is None else domain.spread(goal.emphasis)
     off = (~domain.same_block * weight / q**2).astype(f4)
     target *= off
@@ -222,10 +206,10 @@ def _starting_points(goal: Goal, k: int, public: np.random.Generator) -> Floats:
     shares, covariances = goal.shares, goal.covariances
     if not np.any(covariances):
         return np.asarray(np.maximum(shares, 1e-6) * np.exp(public.standard_normal((k, len(shares)))))
-    if len(shares) > LOW_RANK_CATEGORIES:
-        start = public.standard_normal((len(shares), BASIS)).astype(np.float32)
+    if len(shares) > wide.LOW_RANK_CATEGORIES:
+        start = public.standard_normal((len(shares), wide.BASIS)).astype(np.float32)
         none = np.zeros(len(shares), np.float32)
-        w, vectors = leading_eigenvectors(np, covariances.astype(np.float32), none, start, SWEEPS)
+        w, vectors = wide.leading_eigenvectors(np, covariances.astype(np.float32), none, start, wide.SWEEPS)
     else:
         w, vectors = np.linalg.eigh(covariances)
     keep = w > 0.02 * w.max()

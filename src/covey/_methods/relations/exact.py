@@ -18,14 +18,8 @@ from covey._core.relations.columns import Column, cells_of
 from covey._core.relations.formulas import HALF, Broken, Candidate, proposals
 from covey._core.relations.literals import THRESHOLD, Function, State, tabled
 from covey._core.tables.domain import PairTables
-from covey._methods.relations.search import (
-    LEAST_BY_CHANCE,
-    ORDER_BY_CHANCE,
-    Accepted,
-    Findings,
-    is_source,
-    with_holes,
-)
+from covey._methods.relations import search
+from covey._methods.relations.search import Accepted, Findings
 from covey._methods.relations.used import MISSING, applied, columns_of, said
 from covey.errors import ParameterError
 from covey.table.attributes import MISSING as CELL_MISSING
@@ -104,7 +98,7 @@ def exact_relations(schema: Schema, codec: Codec, exact: Integers, read_off: boo
     kernel = PairTables(cells.domain.sizes)
     tables = kernel.matrix(kernel(cells(codes)))
     shares = np.split(np.diag(tables) / n, cells.domain.starts[1:-1])
-    columns = tuple(map(with_holes, columns, cells.edges, shares))
+    columns = tuple(map(search.with_holes, columns, cells.edges, shares))
     of, formulas = tabled(columns, cells, shares), _formulas(columns, codes)
     count = Broken(columns, formulas)
     counted, drawn = count(codes).values[0], count(generator.permuted(codes, axis=0)).values[0]
@@ -113,7 +107,7 @@ def exact_relations(schema: Schema, codec: Codec, exact: Integers, read_off: boo
     broken = np.concatenate([of.broken(tables), counted.sum(axis=1)])
     broken[orders] = counted[orders[len(of) :], 0]  # where one is missing there is no order to break
     chance = np.concatenate([of.by_chance(shares, n), drawn[:, 0]])
-    often = np.maximum(np.where(orders, ORDER_BY_CHANCE, LEAST_BY_CHANCE) * n, FEWEST)
+    often = np.maximum(np.where(orders, search.ORDER_BY_CHANCE, search.LEAST_BY_CHANCE) * n, FEWEST)
     left = (broken <= MOST_BROKEN * n) & (chance >= often)
     given = np.array([read_off or bool(f.map) for f in of.functions], dtype=bool)
     left[: len(of)] &= np.concatenate([of.pairs[:, 0] != THRESHOLD, given])
@@ -191,7 +185,7 @@ def _fits(state: State, accepted: Sequence[Accepted], what: What) -> bool:
         return True
     if what.name == "order":
         return not state.dropped[[what.target, *what.sources]].any()
-    return not is_source(accepted, what.target, of_functions=isinstance(what, Candidate))
+    return not search.is_source(accepted, what.target, of_functions=isinstance(what, Candidate))
 
 
 def _learn(state: State, what: What) -> None:
