@@ -52,3 +52,4 @@ frozen gsd python3.10  # of smartnoise-synth, which it asks for, it uses what re
 environment margnet torch pandas scikit-learn scipy tomli networkx tqdm matplotlib
 environment tabpe torch pandas scikit-learn omegaconf==2.3.0 generalimport tenacity matplotlib requests tqdm
 environment ebm interpret-core scikit-learn
+frozen gbdt python3.10
