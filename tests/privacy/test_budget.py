@@ -76,11 +76,6 @@ def test_impossible_parameters_are_refused_by_name(words, ask):
         ask()
 
 
-def test_the_most_rows_of_a_person():
-    assert make_budget(1, rows_per_person=10**12).per_row == Fraction(1, 10**12)
-    assert make_budget(1, 1e-9, rows_per_person=10**9).per_row > 0  # ρ may be far smaller than ε
-
-
 def test_a_split_adds_up_exactly():
     charges = split(Fraction(1, 10), {"a": 0.3, "b": 0.7})
     assert sum(c.amount for c in charges.values()) == Fraction(1, 10)
@@ -200,3 +195,5 @@ def test_several_rows_per_person_pay_as_group_privacy_demands():
     assert five.per_row == one.amount / 5
     one, five = make_budget(1.0, 1e-9), make_budget(1.0, 1e-9, rows_per_person=5)
     assert five.per_row == one.amount / 25
+    assert make_budget(1, rows_per_person=10**12).per_row == Fraction(1, 10**12)  # the most
+    assert make_budget(1, 1e-9, rows_per_person=10**9).per_row > 0  # ρ may be far smaller than ε

@@ -222,6 +222,8 @@ def test_purposes_have_streams_of_their_own():
         gate = a_gate(purpose, amount=Fraction(1, 1000), streams=Streams.from_seed(3))
         draws.append(gate.measure(purpose, Exact(np.zeros(20, dtype=np.int64)), 20, Moves(l1=1)).values.tolist())
     assert draws[0] == draws[2] != draws[1]
+    joint, zero = a_gate("a", amount=Fraction(1, 1000)).joint("a", Moves(l1=1)), Exact(np.zeros(20, dtype=np.int64))
+    assert joint.add(zero, 20).values.tolist() != joint.add(zero, 20).values.tolist()  # a second draw is new
 
 
 def charges(found):
@@ -293,12 +295,6 @@ def test_a_weight_divides_the_scale(pure):
     assert joint.add(zero, 2).sd == pytest.approx(joint.add(zero, 2, 4).sd * (4 if pure else 2))
     scale = float(gate.book[0].scale)
     assert joint.add(zero, 2).sd == pytest.approx(np.sqrt(2) * scale if pure else np.sqrt(scale))
-
-
-def test_a_second_draw_of_a_purpose_is_new():
-    gate, zero = a_gate("a", amount=Fraction(1, 1000)), Exact(np.zeros(20, dtype=np.int64))
-    joint = gate.joint("a", Moves(l1=1))
-    assert joint.add(zero, 20).values.tolist() != joint.add(zero, 20).values.tolist()
 
 
 def test_the_cube_gives_counts_back_on_their_own_grid():

@@ -63,6 +63,7 @@ def figures(rows):
 
 
 def test_the_page_is_watermarked_and_has_true_beside_synthetic(rows, figures):
+    assert repr(rows) == "Comparison(1500 real and 500 synthetic rows)"  # and nothing of them
     page = check_page(evaluation_html(rows, figures))
     assert page.all("title")[0]["text"].startswith("confidential: computed on real data")
     assert page.text.startswith("Skip to the reportconfidential: computed on real data")

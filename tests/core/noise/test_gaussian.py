@@ -72,6 +72,10 @@ def test_minus_zero_becomes_a_negative_number():
     assert module._rounded(Fraction(2**50), normals).tolist() == [-2, 2]  # ∓1.5, plus or minus further digits
     normals.tail = {0: (1 << 62, 64), 1: (1 << 62, 64)}
     assert module._rounded(Fraction(2**50), normals).tolist() == [-1, 1]
+    # Numbers beyond the machine word saturate.
+    normals.value, normals.tail = np.array([40.0, -20.0]), dict.fromkeys(range(2), (0, 64))
+    assert module._rounded(Fraction(2**57), normals).tolist() == [SATURATION, -(20 << 57)]
+    assert module._rounded(Fraction(2**58), normals).tolist() == [SATURATION, -SATURATION]
 
 
 @pytest.mark.parametrize(
@@ -91,12 +95,6 @@ def test_any_scale_and_shape_without_overflow(draw, scale, sd):
         assert np.mean(samples & 1) == pytest.approx(0.5, abs=0.05)  # the last bit is noise as well
     assert draw(2, 0, np.random.default_rng(0)).shape == (0,)
     assert draw(2, module.MOST + 7, np.random.default_rng(0)).std() > 1
-
-
-def test_numbers_beyond_the_machine_word_saturate():
-    normals = Normals(4, np.random.default_rng(6))
-    normals.value, normals.tail = np.array([40.0, -40.0, 20.0, -20.0]), dict.fromkeys(range(4), (0, 64))
-    assert module._rounded(Fraction(2**57), normals).tolist() == [SATURATION, -SATURATION, 20 << 57, -(20 << 57)]
 
 
 @pytest.mark.parametrize(

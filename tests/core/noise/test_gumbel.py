@@ -27,10 +27,12 @@ def test_candidates_win_in_proportion_to_the_exponential_of_their_scores(digits,
     assert chisquare(counts, draws * chances(SCORES, SCALE / 2)).pvalue < 1e-6
 
 
-def test_a_common_shift_of_all_scores_changes_nothing():
+def test_a_common_shift_of_all_scores_changes_nothing_and_a_score_far_behind_never_wins():
     one, two = (np.random.default_rng(3) for _ in range(2))
     for _ in range(50):
         assert largest_with_gumbel(SCORES, SCALE, one) == largest_with_gumbel(SCORES + 10**12, SCALE, two)
+    assert {largest_with_gumbel(np.array([0, 10**9]), Fraction(7), one) for _ in range(200)} == {1}
+    assert largest_with_gumbel(np.array([-4]), Fraction(7), one) == 0
 
 
 def test_few_digits_and_many_give_the_same_choice_where_they_begin_alike():
@@ -50,9 +52,3 @@ def test_few_digits_and_many_give_the_same_choice_where_they_begin_alike():
     # Both begin with 0.1 in binary; the second goes on with 0s, which makes its number smaller and its noise larger.
     alike = Fixed([[1, 1, 1, 1, 1, 1, 1, 1], [1, 0, 0, 0, 0, 0, 0, 0]])
     assert largest_with_gumbel(np.array([0, 0]), Fraction(1), alike, digits=1) == 1
-
-
-def test_a_score_far_behind_never_wins_and_a_single_candidate_always_does():
-    generator = np.random.default_rng(0)
-    assert {largest_with_gumbel(np.array([0, 10**9]), Fraction(7), generator) for _ in range(200)} == {1}
-    assert largest_with_gumbel(np.array([-4]), Fraction(7), generator) == 0

@@ -102,8 +102,9 @@ def cube_law(scale, dimension, reach):
     return weight / weight.sum()
 
 
-@pytest.mark.parametrize(("scale", "dimension"), [(6, 1), (8, 2), (20, 4)])
+@pytest.mark.parametrize(("scale", "dimension"), [(6, 1), (8, 2), (20, 4), (1, 2)])
 def test_cube_noise_has_its_law(scale, dimension):
+    """With a small scale most vectors lie where the coins that correct the proposal matter."""
     generator = np.random.default_rng(dimension)
     k = np.array([cube_noise(scale, dimension, generator) for _ in range(4000)])
     law = cube_law(scale, dimension, 10 * scale)
@@ -118,16 +119,7 @@ def test_cube_noise_has_its_law(scale, dimension):
     assert chisquare(observed, expected).pvalue < 1e-4
     if dimension == 1:
         assert laplace_p_value(k[:, 0], scale) > 1e-4  # one coordinate: the Laplace mechanism
-
-
-def test_cube_noise_is_exact_near_zero_too():
-    """With a small scale most vectors lie where the coins that correct the proposal matter."""
-    generator, count = np.random.default_rng(21), 1500
-    norms = [int(np.abs(cube_noise(1, 2, generator)).max()) for _ in range(count)]
-    law = cube_law(1, 2, 10)[:7]
-    observed = np.bincount(np.minimum(norms, 7), minlength=8)
-    assert chisquare(observed, np.r_[law, 1 - law.sum()] * count).pvalue > 1e-4
-    assert cube_noise(Fraction(1, 10), 1, generator).shape == (1,)
+        assert cube_noise(Fraction(1, 10), 1, generator).shape == (1,)
 
 
 @pytest.mark.parametrize("source", [lambda: CoveyNoise(np.random.default_rng(13)), OpenDPNoise])

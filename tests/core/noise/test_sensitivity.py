@@ -110,10 +110,7 @@ def test_one_more_row_attains_nearly_all_of_its_bound_and_large_tables_do_not_ov
         many = n * pair_matrix(np.array([[0, 0, 0]]), sizes)
         assert dependence(many, domain) == [0]
         assert dependence(many + one, domain) == [3 * 3]  # 4n/(n + 1), rounded down, for each of three tables
-
-
-def test_independent_columns_have_no_distance_and_equal_ones_the_largest():
-    domain = Domain((2, 2), (False, False))
-    square, same = np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), np.array([[0, 0], [1, 1]])
-    assert dependence(pair_matrix(square, (2, 2)), domain) == [0]
-    assert dependence(pair_matrix(same, (2, 2)), domain) / (2 * 2) == [0.5]
+    # Independent columns have no distance, and equal ones the largest.
+    flags = Domain((2, 2), (False, False))
+    for rows, distance in (([[0, 0], [0, 1], [1, 0], [1, 1]], 0), ([[0, 0], [1, 1]], 0.5)):
+        assert dependence(pair_matrix(np.array(rows), (2, 2)), flags) / (2 * 2) == [distance]

@@ -44,36 +44,25 @@ def test_lemma_3_1_law_of_total_covariance_is_an_identity():
         np.testing.assert_allclose(lost, residual, atol=1e-14)
         assert np.linalg.eigvalsh(residual).min() >= -1e-14
         assert covariance_loss(x, labels) == pytest.approx(np.linalg.norm(residual), abs=1e-14)
-
-
-def test_covariance_loss_is_the_same_for_bits_and_floats_and_any_names_of_groups():
-    generator = np.random.default_rng(2)
+    # Bits and floats alike, and whatever groups are called.
     bits, labels = generator.integers(0, 2, (300, 5), dtype=np.uint8), generator.integers(0, 9, 300)
     names = np.array([f"group {10 - g}" for g in labels])
     assert covariance_loss(bits, labels) == pytest.approx(covariance_loss(bits.astype(float), names), abs=1e-14)
 
 
-def test_lemma_3_8_refining_a_partition_never_raises_the_loss():
+def test_lemmas_3_8_and_3_9_merging_sets_costs_something_and_at_most_the_merged_probability():
     generator = np.random.default_rng(3)
     for _ in range(50):
-        x, coarse = in_unit_ball(generator, 60, 4), generator.integers(0, 4, 60)
-        fine = coarse * 3 + generator.integers(0, 3, 60)
-        assert covariance_loss(x, fine) <= covariance_loss(x, coarse) + 1e-15
-    # Any other partition into more sets may lose more: a refinement is what the lemma is about.
-    line = np.array([[-1.0], [-1.0], [1.0], [1.0], [0.0]])
-    assert covariance_loss(line, np.array([0, 0, 1, 1, 2])) < covariance_loss(line, np.array([0, 1, 0, 2, 3]))
-
-
-def test_lemma_3_9_merging_costs_at_most_the_merged_probability():
-    generator = np.random.default_rng(4)
-    for _ in range(50):
-        x, labels = in_unit_ball(generator, 60, 4), generator.integers(0, 8, 60)
-        merged = np.where(labels < 3, 0, labels)
-        extra = covariance_loss(x, merged) - covariance_loss(x, labels)
-        assert -1e-15 <= extra <= np.mean(labels < 3)
+        x, fine = in_unit_ball(generator, 60, 4), generator.integers(0, 8, 60)
+        extra = covariance_loss(x, np.where(fine < 3, 0, fine)) - covariance_loss(x, fine)
+        assert -1e-15 <= extra <= np.mean(fine < 3)
+        assert covariance_loss(x, fine) <= covariance_loss(x, fine // 3) + 1e-15
     # Attained by opposite points, so that no smaller multiple of the probability would do.
     opposite = np.array([[1.0], [-1.0], [0.0], [0.0]])
     assert covariance_loss(opposite, np.array([0, 0, 1, 2])) == pytest.approx(0.5)
+    # Any other partition into more sets may lose more: a refinement is what the lemma is about.
+    line = np.array([[-1.0], [-1.0], [1.0], [1.0], [0.0]])
+    assert covariance_loss(line, np.array([0, 0, 1, 1, 2])) < covariance_loss(line, np.array([0, 1, 0, 2, 3]))
 
 
 @pytest.mark.parametrize("d", [2, 3, 4, 5])
