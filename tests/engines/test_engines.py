@@ -21,6 +21,7 @@ from covey.table import columns, csvfile, databases
 from covey.table.codec import Codec
 from covey.table.fields import Follows
 from covey.table.schema import Field, Schema
+from tests.entries import schema_of
 from tests.table.examples import sqlite_table
 
 pytestmark = pytest.mark.usefixtures("few_steps")
@@ -43,24 +44,20 @@ def survey(n=N, seed=1):
     )
 
 
-SCHEMA = Schema(
-    (
-        Field("mood", "string", enum=("bad", "so so", "good"), confirmed=True),
-        Field("age", "integer", 18, 60, bins=7, confirmed=True),
-        Field("smokes", "boolean", required=True, confirmed=True),
-        Field("seen", "date", "2024-01-01", "2024-12-31", bins=6, confirmed=True),
-    )
+SCHEMA = schema_of(
+    Field("mood", "string", enum=("bad", "so so", "good"), confirmed=True),
+    Field("age", "integer", 18, 60, bins=7, confirmed=True),
+    Field("smokes", "boolean", required=True, confirmed=True),
+    Field("seen", "date", "2024-01-01", "2024-12-31", bins=6, confirmed=True),
 )
 
 # Numbers at their own precision, one of them too fine to be counted code by code, and a date that follows another one.
-NUMBERS = Schema(
-    (
-        Field("mood", "string", enum=("bad", "so so", "good"), confirmed=True),
-        Field("age", "number", 0, 10**6, decimals=3, confirmed=True),
-        Field("smokes", "boolean", required=True, confirmed=True),
-        Field("seen", "date", "2024-01-01", "2024-12-31", confirmed=True),
-        Field("left", "date", "2024-01-01", "2025-12-31", follows=Follows("seen"), confirmed=True),
-    )
+NUMBERS = schema_of(
+    Field("mood", "string", enum=("bad", "so so", "good"), confirmed=True),
+    Field("age", "number", 0, 10**6, decimals=3, confirmed=True),
+    Field("smokes", "boolean", required=True, confirmed=True),
+    Field("seen", "date", "2024-01-01", "2024-12-31", confirmed=True),
+    Field("left", "date", "2024-01-01", "2025-12-31", follows=Follows("seen"), confirmed=True),
 )
 
 

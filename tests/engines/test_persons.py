@@ -188,12 +188,11 @@ def test_rows_of_nobody_change_nothing():
         synth().fit(frame.with_columns(patient=pl.lit("")))
     with pytest.raises(InputError, match="has a header and no rows"):
         synth().fit(frame[:0])
-
-
-def test_all_rows_at_once_are_refused():
-    """How many there are is not public, so no public number says that they fit."""
+    with pytest.raises(InputError, match="the table has no column 'somebody'"):
+        synth(person="somebody").fit(frame)
+    # How many rows there are is not public, so no public number says that they fit.
     with pytest.raises(InternalError, match="only added up"):
-        synth().prepare(visits(survey())).rows.whole(len)
+        synth().prepare(frame).rows.whole(len)
 
 
 def test_the_column_of_persons_leaves_the_schema():
@@ -222,11 +221,6 @@ def test_the_column_of_persons_leaves_the_schema():
 def test_wrong_combinations_are_refused(options, words):
     with pytest.raises(ParameterError, match=words):
         covey.PrivateSynthesizer(1.0, **({"schema": SCHEMA, "person": "patient"} | options))
-
-
-def test_a_column_that_is_not_there_is_refused():
-    with pytest.raises(InputError, match="the table has no column 'somebody'"):
-        synth(person="somebody").fit(visits(survey()))
 
 
 def test_the_driver_of_spark_sees_the_persons_and_sums_alone(spark, collected):  # noqa: F811

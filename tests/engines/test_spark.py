@@ -21,7 +21,8 @@ from covey._core.tables.domain import CodeCounts, PairTables
 from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.table import spark as sparkfiles
 from covey.table.codec import Codec
-from covey.table.schema import Constant, Field, Schema
+from covey.table.schema import Constant, Field
+from tests.entries import schema_of
 
 from .test_engines import FLAGS, NUMBERS, SCHEMA, N, flags, survey, visits
 
@@ -245,12 +246,10 @@ def test_columns_are_found_whatever_they_are_called(spark):
     data = pl.DataFrame({"a.b": ["x", "y"] * 20, "A.b": ["y"] * 40, "`c`": [1, 2, 3, 4] * 10, "d": [0] * 40})
     frame = spark.createDataFrame(data.to_arrow())
     frame = frame.select("*", frame["d"].alias("D")).toDF("a.b", "A.b", "`c`", "d d", "d d")
-    schema = Schema(
-        (
-            Field("`c`", "integer", 1, 4, bins=4, required=True, confirmed=True),
-            Field("a.b", "string", enum=("x", "y"), required=True, confirmed=True),
-            Field("A.b", "string", enum=("x", "y"), required=True, confirmed=True),
-        )
+    schema = schema_of(
+        Field("`c`", "integer", 1, 4, bins=4, required=True, confirmed=True),
+        Field("a.b", "string", enum=("x", "y"), required=True, confirmed=True),
+        Field("A.b", "string", enum=("x", "y"), required=True, confirmed=True),
     )
     with pytest.warns(CoveyWarning, match="a column is called 'd d_2'"):
         rows = synth(schema).prepare(frame).rows
@@ -272,16 +271,14 @@ def test_spark_types_are_read_as_they_are_elsewhere(spark):
     spark.conf.set("spark.sql.session.timeZone", "GMT+02:00")
     try:
         frame = spark.createDataFrame(rows, kinds)
-        schema = Schema(
-            (
-                Field("d", "number", 0, 4, bins=4, decimals=2, confirmed=True),
-                Field("at", "datetime", "2024-03-01T00:00:00", "2024-03-10T00:00:00", bins=9, confirmed=True),
-                Field("plain", "datetime", "2024-03-01T00:00:00", "2024-03-10T00:00:00", bins=9, confirmed=True),
-                Field("day", "date", "2024-03-01", "2024-03-10", bins=10, confirmed=True),
-                Field("raw", "string", enum=("x", "y"), confirmed=True),
-                Field("nested", "string", enum=("[1]", "[2, 3]"), confirmed=True),
-                Field("number", "integer", 0, 3, bins=4, confirmed=True),
-            )
+        schema = schema_of(
+            Field("d", "number", 0, 4, bins=4, decimals=2, confirmed=True),
+            Field("at", "datetime", "2024-03-01T00:00:00", "2024-03-10T00:00:00", bins=9, confirmed=True),
+            Field("plain", "datetime", "2024-03-01T00:00:00", "2024-03-10T00:00:00", bins=9, confirmed=True),
+            Field("day", "date", "2024-03-01", "2024-03-10", bins=10, confirmed=True),
+            Field("raw", "string", enum=("x", "y"), confirmed=True),
+            Field("nested", "string", enum=("[1]", "[2, 3]"), confirmed=True),
+            Field("number", "integer", 0, 3, bins=4, confirmed=True),
         )
         codec = Codec(schema)
         prepared = synth(schema).prepare(frame)
@@ -295,11 +292,6 @@ def test_spark_types_are_read_as_they_are_elsewhere(spark):
         assert sorted(found[:, 1]) == sorted([*(day.day - 1 for day in instants), hole])
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
-
-
-def test_anonymous_groups_need_the_records_here(spark):
-    with pytest.raises(ParameterError, match="memory of this machine"):
-        covey.AnonymousSynthesizer(5, schema=SCHEMA).fit(spread(spark, survey()))
 
 
 @pytest.mark.parametrize(("table", "schema", "parts"), [(survey, SCHEMA, 0), (flags, FLAGS, 1)])
@@ -317,14 +309,12 @@ def test_executors_draw_the_rows_that_the_driver_would(spark, table, schema, par
 
 def test_executors_draw_every_kind_of_column(spark):
     """Constants, numbers, times and names that need quoting; holes stay holes."""
-    schema = Schema(
-        (
-            Field("a.b `c`", "string", enum=("x", "y"), confirmed=True),
-            Field("size", "number", 0, 4, bins=4, decimals=1, confirmed=True),
-            Field("at", "datetime", "2024-03-01T00:00:00", "2024-03-10T00:00:00", bins=9, confirmed=True),
-            Field("source", "string", constant=Constant("Ω"), confirmed=True),
-            Field("nothing", "date", constant=Constant(None), confirmed=True),
-        )
+    schema = schema_of(
+        Field("a.b `c`", "string", enum=("x", "y"), confirmed=True),
+        Field("size", "number", 0, 4, bins=4, decimals=1, confirmed=True),
+        Field("at", "datetime", "2024-03-01T00:00:00", "2024-03-10T00:00:00", bins=9, confirmed=True),
+        Field("source", "string", constant=Constant("Ω"), confirmed=True),
+        Field("nothing", "date", constant=Constant(None), confirmed=True),
     )
     table = {"a.b `c`": ["x", None] * 500, "size": [1.5, 2.5] * 500, "at": ["2024-03-02T10:11:12", None] * 500}
     fitted = [synth(schema).fit(table) for _ in range(2)]
@@ -335,7 +325,9 @@ def test_executors_draw_every_kind_of_column(spark):
     assert found.column("nothing").null_count == 300
 
 
-def test_only_a_synthesizer_with_a_schema_draws_on_executors(spark):
+def test_only_a_synthesizer_with_a_schema_draws_on_executors_and_groups_need_the_records_here(spark):
+    with pytest.raises(ParameterError, match="memory of this machine"):
+        covey.AnonymousSynthesizer(5, schema=SCHEMA).fit(spread(spark, survey()))
     with pytest.raises(ParameterError, match="Give schema"):
         covey.PrivateSynthesizer(2.0, seed=1).fit(flags().to_numpy().astype(np.uint8)).sample_spark(spark, 10)
     with pytest.raises(ParameterError, match="fit"):

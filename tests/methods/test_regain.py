@@ -124,15 +124,6 @@ def test_declared_limits_are_enforced_and_shrink_the_noise():
         assert covey.PrivateSynthesizer(1.0, at_most=limits, seed=9).fit(breaking).sample(20).sum(axis=1).max() <= 2
 
 
-def test_certificates_of_tables_add_the_exact_distance():
-    synth = covey.PrivateSynthesizer(1.0, 1e-6, seed=10).fit(PATIENTS[:2000])
-    tiny = synth.sample(30)
-    assert synth.certify(tiny)[2] > synth.certificate.bound[2]
-    assert synth.certify(tiny)[2] >= covey.marginal_error(PATIENTS[:2000], tiny, 2) - 1e-12
-    without = covey.PrivateSynthesizer(1.0, 1e-6, certificate_share=0, seed=10).fit(PATIENTS[:2000])
-    assert without.certificate is None
-
-
 @quiet
 @pytest.mark.usefixtures("few_steps")
 def test_the_certificate_covers_end_to_end():

@@ -20,16 +20,15 @@ from covey.privacy.budget import make_budget
 from covey.privacy.gate import WHOLE, Gate
 from covey.table.codec import Codec
 from covey.table.schema import Field
+from tests.entries import schema_of
 
 MOST = {"amount": 1000, "fee": 200, "total": 1200, "clock": 2400, "hour": 24}
 LABELS = {"sub": ("A1", "A2", "B1", "B2"), "grade": ("A", "B")}
-SCHEMA = covey.Schema(
-    (
-        *(Field(name, "string", enum=labels, required=True) for name, labels in LABELS.items()),
-        *(Field(name, "integer", 0, most, required=True) for name, most in MOST.items()),
-        Field("smoker", "boolean", required=True),
-        Field("packs", "integer", 0, 60),
-    ),
+SCHEMA = schema_of(
+    *(Field(name, "string", enum=labels, required=True) for name, labels in LABELS.items()),
+    *(Field(name, "integer", 0, most, required=True) for name, most in MOST.items()),
+    Field("smoker", "boolean", required=True),
+    Field("packs", "integer", 0, 60),
     relations="learn",
 )
 

@@ -13,7 +13,7 @@ from covey.table.columns import Words
 from covey.table.provisional import LONGEST, LearnedColumn, Provisional
 from covey.table.schema import Field, LessEqual, Schema
 from covey.table.sources import read_table
-from tests.entries import entry
+from tests.entries import entry, schema_of
 
 
 def read(field, cells, missing=("",)):
@@ -98,12 +98,10 @@ def test_what_is_learned_says_nothing_that_would_have_to_be_known():
 
 
 def test_a_draft_that_is_learned_keeps_names_and_types_alone():
-    schema = Schema(
-        (
-            Field("a", "integer", 3, 87, required=True, bins=5, confirmed=False),
-            Field("s", "string", enum=("x", "y"), other="rest", confirmed=False),
-            Field("k", "string", enum=("p", "q")),
-        ),
+    schema = schema_of(
+        Field("a", "integer", 3, 87, required=True, bins=5, confirmed=False),
+        Field("s", "string", enum=("x", "y"), other="rest", confirmed=False),
+        Field("k", "string", enum=("p", "q")),
     )
     to_learn = schema.to_learn()
     read = {"from_table": True}
