@@ -11,6 +11,7 @@ import json
 import os
 import re
 import tempfile
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -570,6 +571,10 @@ IMPOSSIBLE = [
     ("25", ("--confirm-large-epsilon", "--epsilon", "1e7"), "epsilon"),
     *(("26", ("--delta", value), "delta") for value in ("-1e-9", "1", "2", "nan", "inf", "abc", "")),
     *(("26", ("--rows-per-person", value), "rows") for value in ("0", "-1", "1.5", "abc")),
+    *(
+        ("26", ("--rows-per-person", str(10**k), "--delta", d), "rows")
+        for k, d in product((13, 40, 400), ("0", "1e-9"))
+    ),
     *(("27", ("--rows", value), "rows") for value in ("0", "-5", "2.5", "abc", "")),
     *(("27", ("--rows", str(value)), str(value)) for value in (10**15, 10**30)),
     ("32", ("--seed", "5"), "seed"),
@@ -684,17 +689,6 @@ def test_bad_input_26_delta_from_one_nth_on(desk, delta):
     desk.ledger.with_name(desk.ledger.name + ".mark").unlink()
     ok("ledger", "open", "people", "--budget", "20", "--delta-budget", "0.9")
     bad_parameter(desk, desk.release("--delta", delta), "delta", "1/n")
-
-
-@pytest.mark.parametrize("rows", [10**13, 10**40, 10**400], ids=["1e13", "1e40", "1e400"])
-@pytest.mark.parametrize("delta", ["0", "1e-9"])
-def test_bad_input_26_extreme_rows_per_person_run_or_are_refused(desk, rows, delta):
-    result = desk.release("--rows-per-person", rows, "--delta", delta)
-    if result.exit_code == 2:
-        bad_parameter(desk, result)
-    else:
-        assert result.exit_code == 0, (result.output, result.exception)
-        ok("verify", "out")
 
 
 # 30 to 32: the ledger, through the command line; tests/privacy/test_ledger.py has every way to damage one.
@@ -920,13 +914,3 @@ def test_odd_columns_give_valid_rows(name, delta):
     table = {"a": ODD[name], "b": [str(k % 10) for k in range(60)]}
     rows = covey.PrivateSynthesizer(2.0, delta, schema=schema, seed=1).fit(table).sample(80)
     assert not schema.validate(rows)
-
-
-def test_special_values_inside_the_range_are_kept_apart():
-    fields = [entry("a", "number", 0, 1000, special=["99"], decimals=0), entry("b", "integer", 0, 9)]
-    schema = Schema.from_dict({"fields": fields})
-    n = 3000
-    table = {"a": ["99"] * 900 + [str(k % 60) for k in range(n - 900)], "b": ["1"] * n}
-    rows = covey.PrivateSynthesizer(3.0, 1e-6, schema=schema, seed=1).fit(table).sample(n)
-    share = (rows["a"].cast(pl.Float64) == 99).mean()
-    assert share == pytest.approx(0.3, abs=0.02)

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from covey.cli import main
-from covey.demo import demonstrate, example_patients, example_visits
+from covey.demo import demonstrate, example_visits
 from covey.errors import ArgumentError
 from covey.release.verify import verify_bundle
 from covey.table.schema import Schema
@@ -342,17 +342,6 @@ def test_a_release_says_how_many_rows_were_altered(sums):
     assert f"{count} were altered after drawing" in (home / "bundle" / "README.md").read_text()
     rows = pl.read_csv(home / "bundle" / "synthetic.csv")
     assert (rows["a"] + rows["b"]).max() <= 60
-
-
-def test_the_example_table_is_realistic_and_reproducible():
-    names, X = example_patients(5000)
-    assert X.shape == (5000, len(names))
-    assert (example_patients(5000)[1] == X).all()
-    at = names.index
-    assert X[:, at("female")].mean() == np.float64(0.53)
-    correlation = np.corrcoef(X.T)
-    assert correlation[at("diabetes"), at("obesity")] > 0.1
-    assert correlation[at("copd"), at("smoker")] > 0.1
 
 
 def test_the_demo_takes_patients_the_whole_way_and_ends_with_a_report(tmp_path, capsys):
