@@ -70,7 +70,7 @@ class Model:
     @property
     def alone(self) -> bool:
         """Whether all terms are of one column: then rows without an outcome can be left out exactly."""
-        return self.family == "linear" and len({f.attribute for f in self.features[1:]}) == 1
+        return len({f.attribute for f in self.features[1:]}) == 1
 
 
 def read(formula: str, family: str, release: Release) -> Model:
@@ -165,63 +165,48 @@ def _stands_out(place: int, mask: Floats, release: Release) -> bool:
 
 
 def fit(model: Model, release: Release, about: About) -> Estimate:
-    """Constant and coefficients."""
-    features = model.features
+    """Constant and coefficients: over rows that have the outcome, and over persons who have events, each with a random one."""
+    outcome, *terms = features = model.features
+    partial, complete = [release.partial(f.attribute) for f in features], bool(model.there.all())
     moments = release.moments(features)
     require_kept(moments, list(model.numbers), release.columns.names)
-    partial = [release.partial(f.attribute) for f in features]
-    if any(partial):
-        return _of_events(model, partial, release, about)
-    require_steady(moments, model.terms[1:])
-    there = Feature(features[0].attribute, model.there, condition=True)
-    if not model.there.all():
-        if model.alone:
-            whole, inside = among(_held(model), there, [True, *(False for _ in features[1:])], release)
-            return fit_linear(release, whole, lambda mean, second: least_squares(*inside(mean, second)), about)
-        require_alike(features[1:], there, model, release)
-    if model.family == "logistic":
-        own = logistic(moments, release.sampled(about))
-        return averaged(release, own, lambda rows: logistic_coefficients(rows.columns(features)), about)
-    if model.there.all():
-        return fit_linear(release, moments, least_squares, about)
-    whole = release.moments((*features, there))
-
-    def scaled(mean: Array, second: Array) -> Array:
-        """Filling missing outcomes with their mean shrinks slopes by the share that is there."""
-        found = least_squares(mean[:-1], second[:-1, :-1])
-        slopes = found[1:] / mean[-1]
-        return np.concatenate([[mean[0] - slopes @ mean[1:-1]], slopes])
-
-    return fit_linear(release, whole, scaled, about)
-
-
-def _held(model: Model) -> tuple[Feature, ...]:
-    """The features, the outcome 0 where it is missing."""
-    outcome, *terms = model.features
-    return (Feature(outcome.attribute, outcome.scores * model.there, outcome.within), *terms)
-
-
-def _of_events(model: Model, partial: Sequence[bool], release: Release, about: About) -> Estimate:
-    """A regression that names columns of events: over persons who have some, each with a random event."""
-    outcome, places = model.features[0], [f.attribute for f in model.features]
-    complete = bool(model.there.all())
-    other = next(place for place, own in zip(places, partial, strict=True) if own)
-    size = len(release.evidence.margins[other].part)
-    given = Feature(other, np.ones(size), condition=True)
-    implied = list(partial)
-    if not complete:
-        given, implied = Feature(outcome.attribute, model.there, condition=True), [True, *(False for _ in places[1:])]
-    alone = [place for place, own in zip(places, implied, strict=True) if not own]
-    if len(set(alone)) > 1 or (not complete and not partial[0]):
+    if complete and not any(partial):
+        return _of_all(model, moments, least_squares, release, about)
+    given, implied = Feature(outcome.attribute, model.there, condition=True), [True, *(False for _ in terms)]
+    if complete:
+        other = next(f for f, own in zip(features, partial, strict=True) if own)
+        given, implied = Feature(other.attribute, np.ones(len(other.scores)), condition=True), partial
+    alone = dict.fromkeys(f.attribute for f, own in zip(features, implied, strict=True) if not own)
+    if len(alone) > 1 and not any(partial):
+        require_alike(terms, given, model, release)
+        return _of_all(model, release.moments((*features, given)), _scaled, release, about)
+    if len(alone) > 1 or (not complete and any(partial[1:]) and not partial[0]):
         raise CannotAnswerError(
-            f"{' and '.join(repr(release.columns.names[a]) for a in dict.fromkeys(alone))} would be needed together with whether "
+            f"{' and '.join(repr(release.columns.names[a]) for a in alone)} would be needed together with whether "
             "a person has events, or the outcome: three things at once were not measured. Take one of these columns at a time."
         )
-    moments, inside = among(_held(model), given, implied, release)
+    held = Feature(outcome.attribute, outcome.scores * model.there, outcome.within)  # 0 where it is missing
+    moments, inside = among((held, *terms), given, implied, release)
     require_steady(moments, model.terms[1:], inside)
     if model.family == "logistic":
-        return logistic(moments, release.sampled(about), model.features, given, inside)
+        return logistic(moments, release.sampled(about), features, given, inside)
     return fit_linear(release, moments, lambda mean, second: least_squares(*inside(mean, second)), about)
+
+
+def _of_all(model: Model, moments: Moments, function: Function, release: Release, about: About) -> Estimate:
+    """Over all rows, those without an outcome included, which are like the others."""
+    own = release.moments(model.features)
+    require_steady(own, model.terms[1:])
+    if model.family == "linear":
+        return fit_linear(release, moments, function, about)
+    found = logistic(own, release.sampled(about))
+    return averaged(release, found, lambda rows: logistic_coefficients(rows.columns(model.features)), about)
+
+
+def _scaled(mean: Array, second: Array) -> Array:
+    """Filling missing outcomes with their mean shrinks slopes by the share that is there, the last feature."""
+    slopes = least_squares(mean[:-1], second[:-1, :-1])[1:] / mean[-1]
+    return np.concatenate([[mean[0] - slopes @ mean[1:-1]], slopes])
 
 
 def among(
