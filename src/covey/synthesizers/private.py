@@ -148,7 +148,7 @@ class PrivateSynthesizer(Synthesizer):
         if not set(paper).issubset(PAPER):
             raise TypeError(f"PrivateSynthesizer takes no argument {min(set(paper) - set(PAPER))!r}")
         whole = schema if isinstance(schema, Description) else None
-        several = whole is not None and whole.schema is None
+        several = whole is not None and whole.schema is None  # tables of persons and events
         if several:
             wrong = sorted(name for name, plain in OF_ROWS.items() if options[name] != plain)
             wrong += [name for name, value in paper.items() if value is not None]
@@ -157,10 +157,10 @@ class PrivateSynthesizer(Synthesizer):
         own: Any = schema if whole is None else whole.schema
         self._declared = own = _synthesized(own, person)
         super().__init__(body, seed, own)
-        if whole is not None and several:
-            whole = whole.each(lambda part: with_known_domains(part.schema))
         # What is public of the tables.
-        self.described = whole if several else None if own is None else Description.of(own)
+        self.described = None if own is None else Description.of(own)
+        if whole is not None and several:
+            self.described = whole.each(lambda part: with_known_domains(part.schema))
         find_device(device)  # refused here, before any table is opened
         self.device = device
         learns = self.described is not None and self.described.learns
@@ -203,12 +203,10 @@ class PrivateSynthesizer(Synthesizer):
         self._options = {"shares" if k == "split" else k: value for k, value in paper.items() if value is not None}
         # What cannot be is refused here, before any table is opened.
         self._of_persons: RegainPersons | None = None
-        if whole is not None and several:
-            self._take_tables(whole)
-        if own is not None:
+        if self.described is not None:
             if domain is not None or len(ordinal) or len(at_most):
                 raise ParameterError("domain, ordinal and at_most come from the schema. Leave them out.")
-            self._take(own)
+            self._take(self.described)
         # Tables are read as they were declared at first: a fit may learn domains and relations, and read them again.
         self._first_reader = self._learning or self._reader
         self._check_method()
@@ -233,24 +231,19 @@ class PrivateSynthesizer(Synthesizer):
         linked, _ = Reader(own).open({part.name: path for part, path in tables_of(place, own)})
         return replace(method, prior=Prior.of_persons(linked, bundle_digest(place)))
 
-    def _take_tables(self, described: Description) -> None:
-        """Use a description of persons with events: one that is complete, or one whose domains are to be learned first."""
+    def _take(self, described: Description) -> None:
+        """Use a description: one that is complete, or one whose domains are to be learned first."""
         described.require_confirmed()
-        self.described = described
-        if not described.learns:
+        self.described, self.schema = described, described.schema
+        if described.learns:
+            for part in described.tables:
+                check_learning(part.schema, self.delta)
+        elif described.schema is None:
             self._reader, self._of_persons = Reader(described, "numbers"), self._persons_method(described)
-            return
-        for part in described.tables:
-            check_learning(part.schema, self.delta)
+        else:
+            self._take_table(described, described.schema)
 
-    def _take(self, schema: Schema) -> None:
-        """Use a schema: one that is complete, or one whose domains are to be learned first."""
-        schema.require_confirmed()
-        self.schema = schema
-        if schema.learns:
-            check_learning(schema, self.delta)
-            return
-        described = Description.of(schema)
+    def _take_table(self, described: Description, schema: Schema) -> None:
         self._codec = codec = described.codecs[0]
         flags = codec.flags
         self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
@@ -343,11 +336,7 @@ class PrivateSynthesizer(Synthesizer):
             gates.append(Gate(budget.part(SHARE), {DOMAINS: WHOLE}, streams, self.noise, rows.steps))
             domains = learn(counted(rows), self._learning.description, gates[-1])
             self._warn(domains.advice)
-            found = domains.description
-            if found.schema is None:
-                self._take_tables(found)
-            else:
-                self._take(found.schema)
+            self._take(domains.description)
             X = X.read_again(self._table_reader())
             budget = replace(budget.part(1 - SHARE), selection=Fraction(0))
         if relations:
@@ -382,11 +371,11 @@ class PrivateSynthesizer(Synthesizer):
         """
         codec = reader.description.codecs[0]
         if codec.flags or not worth_looking(part, rows.n, len(codec.names)):
-            self._take(codec.schema)
+            self._take(reader.description)
             return None
         gate = Gate(part, {RELATIONS: WHOLE}, streams, self.noise, rows.steps)
         columns, public = columns_of(codec), streams.postprocessing("what chance does")
-        self._take(with_relations(codec, find_relations(rows, columns, gate, public)))
+        self._take(Description.of(with_relations(codec, find_relations(rows, columns, gate, public))))
         return gate
 
     def _read_array(self, X: Any) -> tuple[Any, Form]:
@@ -528,9 +517,8 @@ class PrivateSynthesizer(Synthesizer):
             raise ParameterError(
                 "a release needs a schema and a fitted table: PrivateSynthesizer(…, schema=schema).fit(table)."
             )
-        described = self.described if self.schema is None else Description.of(self.schema)
         drawn = self.draw(self.privacy.n if m is None else m)
-        return Release(drawn, described, self._fitted, self.privacy, __version__)
+        return Release(drawn, self.described, self._fitted, self.privacy, __version__)
 
     def certify(self, Z: Any) -> Distances:
         """95% bounds on the error of a synthetic table, by degree: the certificate plus the table's distance from the model.
