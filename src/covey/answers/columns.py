@@ -206,8 +206,7 @@ class Columns:
             assert scale is not None  # nosec B101 # for the type checker: labels have no ranges
             width = scale.ends - scale.starts + 1
             part = np.clip(np.minimum(scale.ends, last) - np.maximum(scale.starts, first) + 1, 0, width) / width
-            for k in np.flatnonzero((part > 0) & (part < 1)):
-                self.require_light(self.place(name), scale.first + np.array([k]))
+            self._require_light(name, scale, np.flatnonzero((part > 0) & (part < 1)))
             out[scale.bins] = np.maximum(out[scale.bins], part)
         return out
 
@@ -245,18 +244,17 @@ class Columns:
             raise ParameterError(f"{name!r} has no category {word!r}. {nearest(word, labels, 'categories')}{rest}")
         return labels.index(word)
 
-    def require_light(self, place: int, units: Integers) -> None:
-        """Refuse a range that cuts a bin of these units of a number, if many rows lie in it."""
-        held = float(self.shares[place][units].sum()) if place in self.shares else 1.0
-        name, scale = self.names[place], self.scale(self.called[place])
-        if held > LIGHT and scale is not None:
-            low, high = (int(ends[units[k] - scale.first]) for k, ends in ((0, scale.starts), (-1, scale.ends)))
-            raise CannotAnswerError(
-                f"{name!r} was measured in bins, and the range cuts the one from {scale.shown(low)} to "
-                f"{scale.shown(high)}, which holds {held:.0%} of the rows: how many lie on either side is not "
-                f"known, and beyond {LIGHT:.0%} bounds would say little. Let the range include it or leave it out; a release "
-                "without declared bins, or with more of them, would tell more."
-            )
+    def _require_light(self, name: str, scale: Scale, cut: Integers) -> None:
+        """Refuse a range that cuts such bins of a number, if many rows lie in one."""
+        for k in cut:
+            held = float(self.shares[self.place(name)][scale.first + k]) if self.place(name) in self.shares else 1.0
+            if held > LIGHT:
+                raise CannotAnswerError(
+                    f"{self.names[self.place(name)]!r} was measured in bins, and the range cuts the one from "
+                    f"{scale.shown(scale.starts[k])} to {scale.shown(scale.ends[k])}, which holds {held:.0%} of the rows: how many "
+                    f"lie on either side is not known, and beyond {LIGHT:.0%} bounds would say little. Let the range include it or "
+                    "leave it out; a release without declared bins, or with more of them, would tell more."
+                )
 
     def _ends(self, scale: Scale, value: Any) -> tuple[int, int]:
         """The first and the last step of a range, or of a single value; refused where the schema has none in it."""
