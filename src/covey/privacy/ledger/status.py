@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, exp, floor
@@ -119,14 +120,8 @@ def spelled(value: Rational) -> str:
 
 def _decimal(units: int, places: int) -> str:
     """Exact: 1500000000 nano is 1.5; what begins past the fourth place is written with an exponent."""
-    digits = str(units).rstrip("0")
-    if not digits:
-        return "0"
-    exponent = len(str(units)) - 1 - places
-    if exponent < -4:
-        return f"{digits[0]}.{digits[1:]}".rstrip(".") + f"e{exponent}"
-    whole, rest = divmod(units, 10**places)
-    return f"{whole}.{rest:0{places}d}".rstrip("0").rstrip(".")
+    value = Decimal(units).scaleb(-places).normalize()
+    return f"{value:e}" if value and value.adjusted() < -4 else f"{value:f}"
 
 
 @dataclass(frozen=True)
