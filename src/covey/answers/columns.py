@@ -249,11 +249,12 @@ class Columns:
         for k in cut:
             held = float(self.shares[self.place(name)][scale.first + k]) if self.place(name) in self.shares else 1.0
             if held > LIGHT:
+                ends = f"{scale.shown(scale.starts[k])} to {scale.shown(scale.ends[k])}"
                 raise CannotAnswerError(
-                    f"{self.names[self.place(name)]!r} was measured in bins, and the range cuts the one from "
-                    f"{scale.shown(scale.starts[k])} to {scale.shown(scale.ends[k])}, which holds {held:.0%} of the rows: how many "
-                    f"lie on either side is not known, and beyond {LIGHT:.0%} bounds would say little. Let the range include it or "
-                    "leave it out; a release without declared bins, or with more of them, would tell more."
+                    f"{self.names[self.place(name)]!r} was measured in bins, and the range cuts the one from {ends}, which holds "
+                    f"{held:.0%} of the rows: how many lie on either side is not known, and beyond {LIGHT:.0%} bounds would say "
+                    "little. Let the range include it or leave it out; a release without declared bins, or with more of them, "
+                    "would tell more."
                 )
 
     def _ends(self, scale: Scale, value: Any) -> tuple[int, int]:

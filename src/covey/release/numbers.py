@@ -27,7 +27,6 @@ CORRELATED = 100_000  # rows that rank correlations are computed on, at most: be
 PAIRS = 1000  # of numbers, and of a number and a field with categories: the first ones
 GROUP = 30  # true rows below which a group's mean is no figure to compare
 GROUPS = 60  # categories beyond which a field forms no groups
-WORST = 10  # that are listed: as many as someone looks into
 QUANTILE_BINS = 20  # in which tables of numbers are compared, each with a twentieth of the true rows
 MEDIAN_ALARM = 0.5  # deviations: more than whatever noise does to a release that is worth having
 SHAPE_ALARM = 0.15  # of Kolmogorov's distance, ten times what a good release has
