@@ -137,7 +137,8 @@ def matrix_moments():
         near, far = (np.abs(np.linalg.eigvalsh(M - np.outer(z, z))).sum(axis=1) for z in signs)
         return np.stack([far - near, -near], axis=1)
 
-    return Case("moments, matrix noise", "orthogonal replaced row", 4.0, draw, 40_000, 1_500, floor=0.4)
+    # 1,500 instead of 4,000 samples let a planted fault pass under three seeds of four.
+    return Case("moments, matrix noise", "orthogonal replaced row", 4.0, draw, 40_000, 4_000, floor=0.4)
 
 
 def pvec(name, epsilon, full, fast, floor):
@@ -227,7 +228,8 @@ def knorm_tables(name, change, other, neighbours="replace-one"):
         told = [np.abs(sums - pair[0].sum()) < TINY for pair in tables]
         return np.round(other - one, 9) + (10 * told[0] - 10.0 * told[1] if neighbours != "replace-one" else 0)
 
-    return Case(f"one-way tables, {name}", change, 1.0, draw, 200_000, 9_000, floor=TIGHT)
+    floor = TIGHT if neighbours == "replace-one" else 0.9  # the sum moves too: fewer outcomes attain the claim
+    return Case(f"one-way tables, {name}", change, 1.0, draw, 200_000, 9_000, floor=floor)
 
 
 def one_category(rows, own_gate):
@@ -337,7 +339,7 @@ def gaussian_cases():
 
     sixteen, flip, code = ([[1] * 16], [[0] * 16]), ([[0, 0]], [[1, 1]]), ([[0]], [[2]])
     worst, three = ([[1, 1, 1, 1, 1]], [[0, 0, 0, 1, 1]]), ([[1, 1, 1, 1]], [[0, 0, 0, 1]])
-    sizes = {"full": 1_000_000, "fast": 150_000, "law": "gaussian"}
+    sizes = {"full": 6_000_000, "fast": 150_000, "law": "gaussian"}  # 3,000,000 show 0.947 to 0.953 of the claim
     many = {"full": 800_000, "fast": 50_000, "law": "gaussian"}
     sum16 = lattice_gaussian_delta(16 / (2 * RHO), [1] * 16, 1.0)
     return [
