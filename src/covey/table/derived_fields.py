@@ -22,6 +22,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,8 @@ from covey._core.relations.formulas import calendar
 from covey._libraries import pl
 from covey.errors import ParameterError
 from covey.table.document import refuse_unknown
+
+Compute = Callable[[Mapping[str, Floats]], Any]
 
 LEADING = r"^\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"  # a number at the beginning of a text
 MOST_ENTRIES = 1_000_000  # of a public list; it stands in every bundle
@@ -102,7 +105,7 @@ class Derived:
         if expression:
             if set(data) - {"from", "expression"}:
                 raise _wrong(name, "has an expression and more", "Use an expression or a list, not both.")
-            return cls(_names(_parsed(expression, name)), expression=expression)
+            return cls(_read(expression, name)[0], expression=expression)
         bases = data.get("from", ())
         bases = (bases,) if isinstance(bases, str) else tuple(bases)
         if not bases or not all(isinstance(base, str) for base in bases):
@@ -139,7 +142,8 @@ class Derived:
 
     def evaluate(self, known: Mapping[str, Floats]) -> Floats:
         """The expression, for columns of numbers, with NaN for missing ones."""
-        return np.asarray(_value(_parsed(self.expression, "").body, known), dtype=np.float64)
+        with np.errstate(all="ignore"):
+            return np.asarray(_read(self.expression, "")[1](known), dtype=np.float64)
 
     def compute(self, columns: Mapping[str, pl.Series], special: Mapping[str, Sequence[str]]) -> list[Any] | Floats:
         """The value of every row: numbers (NaN for missing) of an expression, else entries of the list (None for missing).
@@ -148,9 +152,7 @@ class Derived:
         """
         if self.expression:
             known = {name: _floats(columns[name], special.get(name, ())) for name in self.bases}
-            found = _value(_parsed(self.expression, "").body, known)
-            with np.errstate(all="ignore"):
-                return np.broadcast_to(np.asarray(found, dtype=np.float64), len(columns[self.bases[0]])).copy()
+            return np.broadcast_to(self.evaluate(known), len(columns[self.bases[0]])).copy()
         listed = dict(self.entries)
         texts = [columns[name].cast(pl.String).to_list() for name in self.bases]
         out = [listed.get(key) for key in zip(*texts, strict=True)]
@@ -244,71 +246,54 @@ def leading_number(text: str) -> float:
 # Expressions: a small part of Python's, read by Python's parser and computed here.
 
 
-def _parsed(text: Any, name: Any) -> ast.Expression:
-    try:
-        tree: ast.Expression = ast.parse(text, mode="eval")
-    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
-        what = f"is derived by {text!r}, which is not an expression"
-        raise _wrong(name, what, "Write it as in: weight / height") from None
-    _check(tree.body, name)
-    return tree
-
-
-def _check(node: ast.expr, name: Any) -> None:
-    """Refuse all that is not a number, a name, an operation or a known function."""
-    parts: list[ast.expr] = []
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        parts = [node.left, node.right]
-    elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
-        parts = [node.left, *node.comparators]
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        parts = [node.operand]
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        if node.func.id not in _FUNCTIONS:
-            what = f"uses {node.func.id}, which is not a known function"
-            raise _wrong(name, what, f"There are {', '.join(_FUNCTIONS)}.")
-        if len(node.args) != _FUNCTIONS[node.func.id][0]:
-            raise _wrong(name, f"calls {node.func.id} with {len(node.args)} values", "Give as many as it takes.")
-        parts = node.args
-    elif not (_is_name(node) or (isinstance(node, ast.Constant) and _is_number(node.value))):
-        raise _wrong(name, f"is derived by {ast.unparse(node)!r}, which is not understood", "Use numbers and columns.")
-    for part in parts:
-        _check(part, name)
-
-
-def _names(tree: ast.Expression) -> tuple[str, ...]:
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    names = [_name_of(node) for node in ast.walk(tree) if _is_name(node) and id(node) not in called]
-    if not names:
-        raise ParameterError("an expression of a derived column names no other column. Declare a constant instead.")
-    return tuple(dict.fromkeys(names))
-
-
-def _is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
-def _name_of(node: ast.AST) -> str:
-    return str(node.id if isinstance(node, ast.Name) else getattr(node, "value", ""))
-
-
 def quoted(name: str) -> str:
     """A column's name as expressions write it."""
     return name if name.isidentifier() and name.isascii() and not keyword.iskeyword(name) else repr(name)
 
 
-def _value(node: ast.expr, known: Mapping[str, Floats]) -> Any:
-    with np.errstate(all="ignore"):
-        if isinstance(node, ast.BinOp):
-            return _OPERATORS[type(node.op)](_value(node.left, known), _value(node.right, known))
-        if isinstance(node, ast.Compare):
-            one, other = (_value(part, known) for part in (node.left, node.comparators[0]))
-            there = np.isfinite(one) & np.isfinite(other)
-            return np.where(there, _OPERATORS[type(node.ops[0])](one, other), np.nan)
-        if isinstance(node, ast.UnaryOp):
-            return -_value(node.operand, known)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            return _FUNCTIONS[node.func.id][1](*(_value(part, known) for part in node.args))
-        if _is_name(node):
-            return known[_name_of(node)]
-        return ast.literal_eval(node)
+def _read(text: Any, name: Any) -> tuple[tuple[str, ...], Compute]:
+    """The columns that an expression names, and what it makes of them."""
+    try:
+        tree: ast.Expression = ast.parse(text, mode="eval")
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
+        what = f"is derived by {text!r}, which is not an expression"
+        raise _wrong(name, what, "Write it as in: weight / height") from None
+    bases: dict[str, None] = {}
+    compute = _computed(tree.body, name, bases)
+    if not bases:
+        raise ParameterError("an expression of a derived column names no other column. Declare a constant instead.")
+    return tuple(bases), compute
+
+
+def _computed(node: ast.expr, name: Any, bases: dict[str, None]) -> Compute:
+    """What a node computes, and among `bases` the columns that it names; what is not understood is refused."""
+    apply: Callable[..., Any]
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        apply, parts = _OPERATORS[type(node.op)], [node.left, node.right]
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
+        apply, parts = partial(_compared, _OPERATORS[type(node.ops[0])]), [node.left, *node.comparators]
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        apply, parts = operator.neg, [node.operand]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        if node.func.id not in _FUNCTIONS:
+            what = f"uses {node.func.id}, which is not a known function"
+            raise _wrong(name, what, f"There are {', '.join(_FUNCTIONS)}.")
+        count, apply = _FUNCTIONS[node.func.id]
+        parts = node.args
+        if len(parts) != count:
+            raise _wrong(name, f"calls {node.func.id} with {len(parts)} values", "Give as many as it takes.")
+    elif isinstance(node, ast.Constant) and _is_number(node.value):
+        return lambda known: node.value
+    elif isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        base = str(node.id if isinstance(node, ast.Name) else node.value)
+        bases[base] = None
+        return lambda known: known[base]
+    else:
+        raise _wrong(name, f"is derived by {ast.unparse(node)!r}, which is not understood", "Use numbers and columns.")
+    computed = [_computed(part, name, bases) for part in parts]
+    return lambda known: apply(*(compute(known) for compute in computed))
+
+
+def _compared(compare: Callable[[Any, Any], Any], one: Any, other: Any) -> Floats:
+    """A comparison, as 0 and 1; NaN where there is nothing to compare."""
+    return np.where(np.isfinite(one) & np.isfinite(other), compare(one, other), np.nan)
