@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -74,16 +74,14 @@ def example_visits(path: Path, n: int = 5000, seed: int = 11) -> None:
     insurance = generator.choice(["public", "private", "none"], n, p=[0.72, 0.21, 0.07])
     cost = np.round(np.exp(generator.normal(7 + 0.6 * frail, 0.7, n)), 2)
     day = np.datetime64("2024-01-01") + generator.integers(0, 366, n)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["age", "ward", "insurance", "cost", "emergency", "readmitted", "admitted"])
-        for i in range(n):
-            emergency = generator.random() < 0.25 + 0.3 * frail[i]
-            readmitted = generator.random() < 0.06 + 0.12 * emergency
-            row = [age[i], ward[i], insurance[i], cost[i], str(emergency).lower(), str(readmitted).lower(), day[i]]
-            # Holes, as in any real table.
-            writer.writerow(["" if generator.random() < 0.02 else value for value in row])
+    rows: list[list[Any]] = [["age", "ward", "insurance", "cost", "emergency", "readmitted", "admitted"]]
+    for i in range(n):
+        emergency = generator.random() < 0.25 + 0.3 * frail[i]
+        readmitted = generator.random() < 0.06 + 0.12 * emergency
+        row = [age[i], ward[i], insurance[i], cost[i], str(emergency).lower(), str(readmitted).lower(), day[i]]
+        # Holes, as in any real table.
+        rows.append(["" if generator.random() < 0.02 else value for value in row])
+    _write(path, rows)
 
 
 NAMES = (  # of nobody: first names, last names
@@ -116,14 +114,15 @@ def example_hospital(path: Path, n: int, seed: int = 19) -> None:
     record = [f"MRN-{j:07}" for j in g.choice(10**7, n, replace=False)]
     columns = {"record": record, "name": names, "sex": sex, "born": born, "admitted": admitted, "ward": ward}
     columns |= {"weight": weight, "diabetes": np.where(diabetes, "yes", "no"), "cost": cost}
-    holes = {"weight": 0.08, "diabetes": 0.03}
+    for name, share in {"weight": 0.08, "diabetes": 0.03}.items():
+        columns[name] = np.where(g.random(n) < share, "", columns[name])
+    _write(path, [list(columns), *zip(*columns.values(), strict=True)])
+
+
+def _write(path: Path, rows: Iterable[Iterable[Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        gaps = {name: g.random(n) < share for name, share in holes.items()}
-        for i in range(n):
-            writer.writerow(["" if name in gaps and gaps[name][i] else column[i] for name, column in columns.items()])
+        csv.writer(file).writerows(rows)
 
 
 def write_example(table: Path, rows: int, force: bool, tell: Callable[[str], object] = print) -> None:

@@ -61,23 +61,19 @@ class TextFile:
         self.path, self.skip_rows, self.size_limit = path, skip_rows, size_limit
         self.encoding, self._declared = check_encoding(encoding), encoding
         self.is_utf8 = self.encoding in ("utf-8", "utf-8-sig")
-        self._mac: bool | None = None  # whether carriage returns end lines; the header tells
-
-    @property
-    def swapped(self) -> bool:
-        """Whether a line feed inside a cell stands there as a carriage return."""
-        return self._mac is True
+        # Whether carriage returns end lines, and line feeds inside cells stand there as such; the header tells.
+        self.swapped: bool | None = None
 
     def pieces(self, block: int) -> Iterator[tuple[bytes, bool]]:
         """The text after the skipped lines, and whether a piece is the last one."""
-        if self._mac is None:
-            self._mac = self._header_ends_with_return(block)
+        if self.swapped is None:
+            self.swapped = self._header_ends_with_return(block)
         held = b""
         for piece, last in self._after_skipped(block):
             piece, held = held + piece, b""
             if piece.endswith(b"\r") and not last:  # half of a line end, perhaps
                 piece, held = piece[:-1], b"\r"
-            if self._mac:
+            if self.swapped:
                 piece = piece.replace(b"\r\n", b"\r").translate(_SWAP)
             elif b"\r" in piece:
                 piece = piece.replace(b"\r\n", b"\n")

@@ -32,7 +32,7 @@ SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _LOGIN, _PASSWORD = re.compile(r"(:/+).*@", re.DOTALL), re.compile(r"(password=)[^&\s]+", re.IGNORECASE)
-_NAME_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
+_NAME_PART = r'(?:"(?:[^"]|"")+"|[^".]+)'
 
 # PostgreSQL's types that may come as they are, and for which types of fields (None: there is no schema yet).
 _WHOLE = ("integer", "number", "boolean", "string", None)
@@ -125,15 +125,10 @@ class Database:
         """What stands behind FROM."""
         if self.query is not None:
             return f"({self.query.rstrip().rstrip(';')}\n) AS t"  # a comment at the end ends with its line
-        name, at, parts = self.table or "", 0, []
-        while found := _NAME_PART.match(name, at):
-            parts.append(quoted(found[1].replace('""', '"') if found[1] else found[2]))
-            at = found.end() + 1
-            if found.end() == len(name):
-                return ".".join(parts)
-            if name[found.end()] != ".":
-                break
-        raise ParameterError(f"table must be a name or schema.name, got {name!r}.")
+        if not re.fullmatch(rf"{_NAME_PART}(\.{_NAME_PART})*", self.table or ""):
+            raise ParameterError(f"table must be a name or schema.name, got {self.table!r}.")
+        parts = (found[0] for found in re.finditer(_NAME_PART, self.table or ""))
+        return ".".join(part if part.startswith('"') else quoted(part) for part in parts)
 
     def __repr__(self) -> str:
         what = f"table={self.table!r}" if self.table is not None else f"query={self.query!r}"

@@ -34,7 +34,7 @@ from covey._core.relations.columns import DAY
 from covey._core.relations.formulas import calendar
 from covey._libraries import pl
 from covey.errors import ParameterError
-from covey.table.document import refuse_unknown
+from covey.table.document import is_number, refuse_unknown
 
 Compute = Callable[[Mapping[str, Floats]], Any]
 
@@ -113,9 +113,7 @@ class Derived:
         edges, labels = tuple(data.get("edges", ())), tuple(data.get("labels", ()))
         if bool(edges) != bool(labels) or (edges and len(labels) != len(edges) - 1):
             raise _wrong(name, f"has {len(edges)} edges and {len(labels)} labels", "Give one label less than edges.")
-        if edges and (
-            len(bases) > 1 or not all(_is_number(e) for e in edges) or any(a >= b for a, b in pairwise(edges))
-        ):
+        if edges and (len(bases) > 1 or not all(map(is_number, edges)) or any(a >= b for a, b in pairwise(edges))):
             raise _wrong(name, "has wrong edges", "Give growing numbers, for one column.")
         entries = _entries(data.get("map", {}), len(bases), name)
         if not entries and not edges:
@@ -215,10 +213,6 @@ def _wrong(name: Any, what: str, way_out: str) -> ParameterError:
     return ParameterError(f"field {name!r} {what}. {way_out}")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
 def _floats(column: pl.Series, special: Sequence[str]) -> Floats:
     """A column as numbers; dates and times as seconds; NaN for what is neither, and for special values."""
     if special:  # such a column is text, whatever else it holds
@@ -282,7 +276,7 @@ def _computed(node: ast.expr, name: Any, bases: dict[str, None]) -> Compute:
         parts = node.args
         if len(parts) != count:
             raise _wrong(name, f"calls {node.func.id} with {len(parts)} values", "Give as many as it takes.")
-    elif isinstance(node, ast.Constant) and _is_number(node.value):
+    elif isinstance(node, ast.Constant) and is_number(node.value):
         return lambda known: node.value
     elif isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         base = str(node.id if isinstance(node, ast.Name) else node.value)

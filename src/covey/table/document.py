@@ -7,6 +7,7 @@ lost by a spelling.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from datetime import date, time
 from pathlib import Path
@@ -131,6 +132,11 @@ def flag(part: Mapping[str, Any], key: str, default: bool, name: Any) -> bool:
     if not isinstance(value, bool):
         raise ParameterError(f"{key} of field {name!r} must be true or false, got {value!r}.")
     return value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value of a file is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def shown(value: Any) -> Any:

@@ -122,8 +122,7 @@ class Follows:
         if not isinstance(self.base, str):
             raise ParameterError(f"a field follows another one, named by text, got {self.base!r}.")
         for bound in (self.minimum, self.maximum):
-            plain = isinstance(bound, int | float) and not isinstance(bound, bool) and math.isfinite(bound)
-            if bound is not None and not plain:
+            if bound is not None and not document.is_number(bound):
                 raise ParameterError(f"a difference is bounded by {bound!r}. Give numbers, in the field's unit.")
         if not self.signed and self.minimum is not None and self.minimum < 0:
             raise ParameterError('what comes after another field has no negative difference. Use "difference_from".')

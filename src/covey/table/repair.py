@@ -80,9 +80,7 @@ class RuleBook:
         if bad.any():
             good, broken = np.flatnonzero(~bad), np.flatnonzero(bad)
             donors = generator.choice(good, len(broken)) if len(good) else None
-            for name in {
-                name for rule in self.rules for name in rule.fields
-            }:  # others may be bound elsewhere, and stay
+            for name in {name for rule in self.rules for name in rule.fields}:  # others may be bound elsewhere
                 cells[name][broken] = self._witness[name] if donors is None else cells[name][donors]
         return cells
 
@@ -96,7 +94,11 @@ class RuleBook:
             for rule in self.rules:
                 broken = self.broken(rule, part)
                 if broken.any():
-                    self._mend(rule, part, np.flatnonzero(broken), generator)
+                    wrong, region = np.flatnonzero(broken), self._region(rule)
+                    if region is None:
+                        rule.mend(self.attributes, part, wrong, generator)
+                    else:
+                        region.settle(part, wrong, turns=0)
                     touched |= broken
             for name, column in part.items():
                 cells[name][open_rows[touched]] = column[touched]
@@ -133,19 +135,13 @@ class RuleBook:
         region = self._region(rule)
         return rule.broken(self.attributes, cells) if region is None else region.broken(rule, cells)
 
-    def _mend(self, rule: Rule, cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
-        region = self._region(rule)
-        if region is None:
-            rule.mend(self.attributes, cells, rows, generator)
-        else:
-            region.settle(cells, rows, turns=0)
-
 
 class Region:
     """Rules on sums that share columns, and the polytopes that they make."""
 
-    def __init__(self, rules: Sequence[Rule], grids: Mapping[str, Grid]) -> None:
-        self.rules, self.grids = tuple(rules), dict(grids)
+    def __init__(self, rules: Sequence[Rule], attributes: Mapping[str, Attribute]) -> None:
+        self.rules = tuple(rules)
+        self.grids = {name: grid_of(attributes, name) for rule in rules for name in rule.fields}
         self._parts: dict[tuple[bool, ...], tuple[tuple[str, ...], Lattice]] = {}
         try:
             _ = self.part((True,) * len(self.rules))[1].middle  # a body without a row is refused before data is read
@@ -190,12 +186,6 @@ class Region:
                     cells[name][mine] = moved[:, j]
 
 
-def region_of(rules: Sequence[Rule], attributes: Mapping[str, Attribute]) -> Region:
-    """The region of rules that share columns."""
-    names = dict.fromkeys(name for rule in rules for name in rule.fields)
-    return Region(rules, {name: grid_of(attributes, name) for name in names})
-
-
 def regions(rules: Sequence[Rule], attributes: Mapping[str, Attribute]) -> list[Region]:
     """Bodies, and linear rules on numbers without declared bins, joined where they share a column.
 
@@ -207,14 +197,14 @@ def regions(rules: Sequence[Rule], attributes: Mapping[str, Attribute]) -> list[
             near = [group for group in groups if {name for old in group for name in old.fields} & set(rule.fields)]
             groups = [group for group in groups if group not in near]
             groups.append([*(old for group in near for old in group), rule])
-    return [region_of(group, attributes) for group in groups]
+    return [Region(group, attributes) for group in groups]
 
 
 def _is_exact(rule: Rule, attributes: Mapping[str, Attribute]) -> bool:
     if any(grid_of(attributes, name).field.bins is not None for name in rule.fields):
         return False
     try:
-        region_of([rule], attributes)
+        Region([rule], attributes)
     except ParameterError:
         return False
     return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from covey._core.arrays import Integers
 from covey.errors import ParameterError, whole_number
 from covey.table.dialects import Dialect
-from covey.table.document import refuse_unknown, shown
+from covey.table.document import is_number, refuse_unknown, shown
 from covey.table.fields import ORDERED_TYPES, TYPES, Field, Value
 
 MOST_ZEROS = 200  # of one rule; a fit that looks at more of them is slow, and such rules are loose
@@ -99,7 +98,7 @@ class Sum:
 
     def __post_init__(self) -> None:
         numbers = [*(a for _, a in self.coefficients), *(b for b in (self.minimum, self.maximum) if b is not None)]
-        if not all(_is_number(number) for number in numbers) or not all(a for _, a in self.coefficients):
+        if not all(map(is_number, numbers)) or not all(a for _, a in self.coefficients):
             raise ParameterError("sums of a body need finite numbers, and coefficients other than 0.")
         if self.minimum is None and self.maximum is None:
             raise ParameterError("a sum of a body needs a minimum, a maximum, or a number that it equals.")
@@ -118,10 +117,6 @@ class Sum:
         terms = " + ".join(name if a == 1 else f"{a:g} × {name}" for name, a in self.coefficients)
         words = {"equals": "is", "minimum": "is at least", "maximum": "is at most"}
         return f"{terms} {' and '.join(f'{words[word]} {bound:g}' for word, bound in self.bounds.items())}"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 class Rule(ABC):

@@ -61,9 +61,7 @@ def _box(codec: Codec, conditions: Zero) -> list[Box]:
             if bool(attribute.meets(condition, RuleBook.single(attribute, 1))[0]) == turned:
                 return []
             continue
-        j = codec.names.index(name)
-        codes = _codes(codec, name, condition, turned)
-        sides[j] = _meet(sides[j], codes) if j in sides else codes
+        sides[codec.names.index(name)] = _codes(codec, name, condition, turned)  # a rule names a field once
     return [Box(sides)] if sides and all(sides.values()) else []
 
 
@@ -121,9 +119,3 @@ def _runs(codes: Integers) -> tuple[Range, ...]:
     ends = np.flatnonzero(np.diff(codes) > 1)
     first, last = codes[np.r_[0, ends + 1]], codes[np.r_[ends, len(codes) - 1]]
     return tuple((int(a), int(b) + 1) for a, b in zip(first, last, strict=True))
-
-
-def _meet(one: tuple[Range, ...], other: tuple[Range, ...]) -> tuple[Range, ...]:
-    """What two sides on one attribute have in common."""
-    both = [(max(a, c), min(b, d)) for a, b in one for c, d in other]
-    return tuple(sorted((a, b) for a, b in both if a < b))
