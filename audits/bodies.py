@@ -11,7 +11,7 @@ import covey._methods.regain.reals as reals
 from audits.odometer import Ride
 from audits.planting import Fault, replaced, told
 from covey._core.paper.bodies import Ball, Box, Polytope, Simplex
-from covey._core.tables.reals import Spread
+from covey._core.tables.counts import Spread
 from covey.privacy.gate import WHOLE, Gate, Moves
 from covey.synthesizers import PrivateSynthesizer
 

@@ -10,8 +10,8 @@ import covey._core.relations.literals
 import covey._methods.relations.search
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
-from covey._core.relations.columns import Cells
 from covey._core.relations.formulas import Broken
+from covey._core.relations.literals import Cells
 from covey._methods.relations.search import Search
 from covey.privacy.budget import RELATIONS, Budget
 from covey.privacy.gate import Moves

@@ -9,8 +9,7 @@ import pytest
 
 import covey
 from covey import _reading as reading
-from covey._core.relations.columns import Column
-from covey._core.relations.formulas import proposals
+from covey._core.relations.formulas import Column, proposals
 from covey._engines.local import ArrayRows
 from covey._entropy import Streams
 from covey._methods.relations.search import RELATIONS, SHARE_OF_RELATIONS, Search

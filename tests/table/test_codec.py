@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covey._core.numbers.grid import Category, NumberGrid
-from covey._core.relations.columns import DAY
-from covey._core.relations.formulas import FORMULAS
+from covey._core.relations.formulas import DAY, FORMULAS
 from covey._methods.relations.used import columns_of
 from covey.errors import ParameterError
 from covey.table import columns as columns_module

@@ -18,9 +18,8 @@ from covey._core.numbers.grid import Cells, comparison_edges, kolmogorov_bound, 
 from covey._core.paper.blocks import WeightedPoints, bootstrap, one_hot, round_bits, round_categories, spread_copies
 from covey._core.paper.bodies import Body, ProductOfSimplices
 from covey._core.tables import distance
-from covey._core.tables.counts import Moments, moments, part
+from covey._core.tables.counts import Moments, RealGrid, moment_sums, moments, part, scaled_moments
 from covey._core.tables.domain import Domain
-from covey._core.tables.reals import RealGrid, moment_sums, scaled_moments
 from covey._core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey._entropy import Streams
 from covey._methods.model import Comparison, Setting, Statistic, together

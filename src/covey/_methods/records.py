@@ -14,8 +14,7 @@ from scipy.sparse import csr_array
 
 from covey._core.arrays import Array, Floats
 from covey._core.paper.bodies import Body, bounding_box, l1_radius
-from covey._core.tables.counts import Batch, dense, is_sparse
-from covey._core.tables.reals import RealGrid
+from covey._core.tables.counts import Batch, RealGrid, dense, is_sparse
 from covey._engines.local import BATCH_ENTRIES, ArrayRows
 from covey.errors import ParameterError
 

@@ -30,8 +30,7 @@ from typing import Any
 import numpy as np
 
 from covey._core.arrays import Floats
-from covey._core.relations.columns import DAY
-from covey._core.relations.formulas import calendar
+from covey._core.relations.formulas import DAY, calendar
 from covey._libraries import pl
 from covey.errors import ParameterError
 from covey.table.document import is_number, refuse_unknown

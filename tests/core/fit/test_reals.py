@@ -18,7 +18,7 @@ from covey._core.fit.reals import (
     transported,
 )
 from covey._core.numbers.grid import Measure, NumberGrid
-from covey._core.tables.reals import CODE_BITS, UNIT, Spread
+from covey._core.tables.counts import CODE_BITS, UNIT, Spread
 
 STEPS = 1 << CODE_BITS
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from covey._core.relations.columns import DAY, Column, cells_of
-from covey._core.relations.formulas import FORMULAS, YEAR, Broken, proposals
-from covey._core.relations.literals import EQUIVALENT, EXCLUDES, IMPLIES, THRESHOLD, Analogies, State, tabled
+from covey._core.relations.formulas import DAY, FORMULAS, YEAR, Broken, Column, proposals
+from covey._core.relations.literals import EQUIVALENT, EXCLUDES, IMPLIES, THRESHOLD, Analogies, State, cells_of, tabled
 from covey._core.tables.domain import PairTables
 
 COLUMNS = (

@@ -3,19 +3,19 @@ import pytest
 
 from covey._core.noise.sensitivity import ball_sensitivity
 from covey._core.paper.blocks import WeightedPoints
-from covey._core.tables.counts import moments
-from covey._core.tables.distance import moment_distances
-from covey._core.tables.reals import (
+from covey._core.tables.counts import (
     CODE_BITS,
     UNIT,
     RealGrid,
     Spread,
     length_counts,
     moment_sums,
+    moments,
     scale_sums,
     scaled_moments,
     squares_of,
 )
+from covey._core.tables.distance import moment_distances
 
 TOP = (1 << CODE_BITS) - 1
 GRID = RealGrid.of(np.array([-1.0, 5.0, 0.0]), np.array([3.0, 5.0, 1.0]))  # the second column cannot differ

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 from covey._core.arrays import Array, Floats
 from covey._core.fit.centres import Tick
 from covey._core.numbers.grid import Measure
-from covey._core.tables.reals import Spread
+from covey._core.tables.counts import Spread
 
 Inside = Callable[[Floats], Floats]  # points between 0 and 1 → the nearest ones of K
 

@@ -12,21 +12,54 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from covey._core.arrays import Array, Floats, Integers
-from covey._core.relations.columns import Cells, Column
-from covey._core.relations.formulas import Candidate
+from covey._core.relations.formulas import Candidate, Column
 from covey._core.tables.domain import Domain
 
+MOST_CELLS = 3000  # of all columns, about
 IMPLIES, EQUIVALENT, EXCLUDES, THRESHOLD = range(4)
 MOST_VALUES = 14  # of a column whose values are literals
 MOST_SOURCES = 130  # cells of a column that another one may be a function of
 MOST_GROUPS = 8  # labels of a column that thresholds are looked for in
 THRESHOLDS = 16  # about equal parts of a number's rows, between which thresholds lie
 LETTERS = (1, 2, 3)  # leading characters of codes
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Kernel step: the cells of codes, a column per column."""
+
+    edges: tuple[Integers, ...]
+
+    @cached_property
+    def domain(self) -> Domain:
+        """How many cells each column has."""
+        return Domain(tuple(len(edges) - 1 for edges in self.edges), (False,) * len(self.edges))
+
+    def __call__(self, codes: Array) -> Integers:
+        """Cells of a batch of codes."""
+        return np.stack([np.searchsorted(e, codes[:, j], side="right") - 1 for j, e in enumerate(self.edges)], axis=1)
+
+    def codes(self, cells: Integers, generator: np.random.Generator) -> Integers:
+        """Some codes of cells, uniform within each."""
+        low = np.stack([e[:-1][cells[:, j]] for j, e in enumerate(self.edges)], axis=1)
+        high = np.stack([e[1:][cells[:, j]] for j, e in enumerate(self.edges)], axis=1)
+        return generator.integers(low, high)
+
+
+def cells_of(columns: Sequence[Column]) -> Cells:
+    """Cells of all columns, as fine as their number allows."""
+    single = 128
+    while True:
+        found = Cells(tuple(column.edges(single) for column in columns))
+        if found.domain.total <= MOST_CELLS or single <= 16:
+            return found
+        single //= 2
 
 
 @dataclass(frozen=True)

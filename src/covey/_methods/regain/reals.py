@@ -22,18 +22,18 @@ from covey._core.numbers.grid import BRANCHING, Measure, NumberGrid
 from covey._core.numbers.tree import Tree, tree_measure
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.paper.bodies import Body
-from covey._core.tables.counts import part
-from covey._core.tables.domain import RangeCounts
-from covey._core.tables.reals import (
+from covey._core.tables.counts import (
     CODE_BITS,
     UNIT,
     RealGrid,
     Spread,
     length_counts,
     moment_sums,
+    part,
     scale_sums,
     squares_of,
 )
+from covey._core.tables.domain import RangeCounts
 from covey._methods.laws import BodyLaw
 from covey._methods.model import Ask, Asking, Fitted, Part, Setting, Statistic, entries, with_certificate
 from covey._methods.regain.bits import in_ball, in_cone

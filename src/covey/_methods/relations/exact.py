@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from covey._core.arrays import Array, Integers
-from covey._core.relations.columns import Column, cells_of
-from covey._core.relations.formulas import HALF, Broken, Candidate, proposals
-from covey._core.relations.literals import THRESHOLD, Function, State, tabled
+from covey._core.relations.formulas import HALF, Broken, Candidate, Column, proposals
+from covey._core.relations.literals import THRESHOLD, Function, State, cells_of, tabled
 from covey._core.tables.domain import PairTables
 from covey._methods.relations import search
 from covey._methods.relations.search import Accepted, Findings

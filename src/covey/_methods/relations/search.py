@@ -19,9 +19,18 @@ import numpy as np
 
 from covey._core.arrays import Array, Floats, Integers
 from covey._core.fit.shrinkage import denoise_histogram
-from covey._core.relations.columns import Column, cells_of
-from covey._core.relations.formulas import CLOSE, HALF, Broken, Candidate, proposals
-from covey._core.relations.literals import EQUIVALENT, IMPLIES, THRESHOLD, Analogies, Function, State, Tabled, tabled
+from covey._core.relations.formulas import CLOSE, HALF, Broken, Candidate, Column, proposals
+from covey._core.relations.literals import (
+    EQUIVALENT,
+    IMPLIES,
+    THRESHOLD,
+    Analogies,
+    Function,
+    State,
+    Tabled,
+    cells_of,
+    tabled,
+)
 from covey._core.tables.counts import Counts, part
 from covey._core.tables.domain import PairTables
 from covey._engines.rows import Mapped, Rows

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from covey._core.relations.columns import DAY, Column
-from covey._core.relations.formulas import Candidate
+from covey._core.relations.formulas import DAY, Candidate, Column
 from covey._core.relations.literals import EQUIVALENT, IMPLIES, Function, Literal
 from covey._methods.relations.search import Accepted, Findings
 from covey.errors import ParameterError
