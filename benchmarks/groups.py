@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey._methods.learning import expected_attributes
+from covey._methods.learning import expected_codec
 from covey._methods.regain.predict import small_groups
 from covey.privacy.budget import make_budget
 from covey.table.schema import Field, Schema
@@ -112,7 +112,7 @@ def main() -> None:
     for name in given.case or CASES:
         case = CASES[name]
         schema = schema_of(case)
-        said = small_groups(expected_attributes(schema), case.rows, make_budget(case.epsilon, case.delta)).rows
+        said = small_groups(expected_codec(schema).kinds, case.rows, make_budget(case.epsilon, case.delta)).rows
         for share in SHARES:
             mean = float(np.mean([kept(case, share, seed) for seed in range(1, SEEDS + 1)]))
             facts = (name, case.rows, len(schema.fields), case.epsilon, case.delta, said, round(share * case.rows))

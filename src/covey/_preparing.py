@@ -354,8 +354,8 @@ def plan(  # what is described, how many there are, and what is promised
         return Plan(persons, tuple(filter(None, told)), facts)
     schema = learning.with_known_domains(whole.schema)
     learning.check_learning(schema, delta)
-    sizes, learns = learning.expected_sizes(schema), bool(schema.learns)
-    attributes = learning.expected_attributes(schema)
+    expected_codec, learns = learning.expected_codec(schema), bool(schema.learns)
+    sizes, attributes = expected_codec.domain_sizes, expected_codec.kinds
     n = whole_number(n, "persons" if unit == ALL_ROWS else "rows", 1)
     check_delta(delta, n)
 

@@ -20,7 +20,7 @@ from covey._methods.learning import (
     Learned,
     _learned_field,
     check_learning,
-    expected_sizes,
+    expected_codec,
     learned_columns,
     learning_cost,
     too_wide,
@@ -264,7 +264,7 @@ def test_costs_follow_from_public_numbers_as_the_design_says():
     assert 150 < cheap["tail_rows"] < dear["tail_rows"] < 800
     assert learning_cost(many, 27_000, make_budget(1))["other_share"] is None
     assert learning_cost(schema(flag="boolean"), 100, budget) is None
-    assert expected_sizes(schema(a="integer", s="string", f="boolean")) == (21, 12, 3)
+    assert expected_codec(schema(a="integer", s="string", f="boolean")).domain_sizes == (21, 12, 3)
 
 
 def test_a_budget_carries_so_many_columns_and_an_order_is_offered():

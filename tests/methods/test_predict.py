@@ -15,7 +15,7 @@ import covey._methods.regain.predict as prediction
 from benchmarks import groups, memory
 from covey._core import arrays
 from covey._core.numbers.grid import Category, NumberGrid
-from covey._methods.learning import expected_attributes
+from covey._methods.learning import expected_codec
 from covey._methods.regain.plan_tables import MOST_MERGED, TablePlan
 from covey._methods.regain.predict import NO_ROOM, SmallGroups, flag_words, release_memory, small_groups, solve_epsilon
 from covey.cli import main
@@ -41,7 +41,7 @@ def estimate(name):
     case = memory.CASES[name]
     schema = memory.schema_of(case).without("person") if case.persons else memory.schema_of(case)
     budget = make_budget(case.epsilon, Fraction(case.delta), persons=case.persons)
-    return release_memory(expected_attributes(schema), case.counted, budget) / 2**30
+    return release_memory(expected_codec(schema).kinds, case.counted, budget) / 2**30
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -132,7 +132,7 @@ def test_what_learning_finds_is_not_refused_after_the_charge(few_steps, monkeypa
     synth.check(prepared.n)
     synth.fit(prepared)
     assert synth.schema != LEARNED
-    assert set(asked) == {(expected_attributes(LEARNED), 200)}  # never what was learned
+    assert set(asked) == {(expected_codec(LEARNED).kinds, 200)}  # never what was learned
 
 
 @pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
@@ -167,7 +167,7 @@ ROWS = list(csv.DictReader(Path("docs/benchmarks/groups.csv").read_text(encoding
 
 def stated(case):
     return small_groups(
-        expected_attributes(groups.schema_of(case)), case.rows, make_budget(case.epsilon, case.delta)
+        expected_codec(groups.schema_of(case)).kinds, case.rows, make_budget(case.epsilon, case.delta)
     ).rows
 
 

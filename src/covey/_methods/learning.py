@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from covey._core.arrays import Array
-from covey._core.numbers.grid import Attribute
 from covey._core.tables.events import WEIGHT_STEPS
 from covey._core.tables.learned import Counting, Noise, Occurrences, from_zero, kept_bins, kept_counts, with_margins
 from covey._engines.rows import Rows
@@ -208,39 +207,30 @@ def _learned_field(column: LearnedColumn, counts: Array, noise: Noise, words: Ma
     kept = kept_bins(counts, noise.least, column.wide)
     if kept is None:
         return None
-    dates = field.type in ("date", "datetime")
-    kept = with_margins(counts, kept, column.wide, noise, None if dates else column.edges.index(0))
-    limits = _dates(column, kept) if dates else _numbers(column, kept)
-    return replace(field, learn=False, learned=True, special=(*field.special, *words), **limits)
+    kept = with_margins(counts, kept, column.wide, noise, column.edges.index(0) if column.is_number else None)
+    return replace(field, learn=False, learned=True, special=(*field.special, *words), **_limits(column, kept))
 
 
 def _guessed_field(column: LearnedColumn, counts: Array) -> Field:
     """A field with two categories at least where nothing stands out: the fullest bin and the next one; of texts none is named."""
-    field = replace(column.field, required=False) if column.is_text else column.field
+    field = column.field
     if column.is_text:
-        return replace(field, learn=False, learned=True, enum=(), other=field.other or OTHER)
+        return replace(field, required=False, learn=False, learned=True, enum=(), other=field.other or OTHER)
     first = min(int(np.argmax(counts[: column.bins])), column.bins - 2)
-    dates, kept = field.type in ("date", "datetime"), (first, first + 1)
-    limits = _dates(column, kept) if dates else _numbers(column, kept)
-    return replace(field, learn=False, learned=True, **limits)
+    return replace(field, learn=False, learned=True, **_limits(column, (first, first + 1)))
 
 
-def _numbers(column: LearnedColumn, kept: tuple[int, int]) -> dict[str, Any]:
-    """Limits on the grid: of single whole numbers the first and the last."""
+def _limits(column: LearnedColumn, kept: tuple[int, int]) -> dict[str, Any]:
+    """Limits on the grid: of single whole numbers the first and the last, of years their first and last day."""
     low, high = Fraction(column.edges[kept[0]]), Fraction(column.edges[kept[1] + 1])
-    if column.field.type == "number":
-        return dict(zip(("minimum", "maximum"), map(float, from_zero(low, high)), strict=True))
-    if high - low == kept[1] - kept[0] + 1:
-        return {"minimum": int(low), "maximum": int(high) - 1}
-    return dict(zip(("minimum", "maximum"), map(int, from_zero(low, high)), strict=True))
-
-
-def _dates(column: LearnedColumn, kept: tuple[int, int]) -> dict[str, Any]:
-    """From the first day of the first kept year to the last day of the last."""
-    first, last = int(column.edges[kept[0]]), int(column.edges[kept[1] + 1]) - 1
+    ends: tuple[Any, ...] = int(low), int(high) - 1
     if column.field.type == "date":
-        return {"minimum": date(first, 1, 1), "maximum": date(last, 12, 31)}
-    return {"minimum": datetime(first, 1, 1), "maximum": datetime(last, 12, 31, 23, 59, 59)}
+        ends = date(ends[0], 1, 1), date(ends[1], 12, 31)
+    elif column.field.type == "datetime":
+        ends = datetime(ends[0], 1, 1), datetime(ends[1], 12, 31, 23, 59, 59)
+    elif column.field.type == "number" or high - low != kept[1] - kept[0] + 1:
+        ends = tuple(map(float if column.field.type == "number" else int, from_zero(low, high)))
+    return dict(zip(("minimum", "maximum"), ends, strict=True))
 
 
 # What learning costs, from public numbers alone.
@@ -328,11 +318,6 @@ def expected_schema(schema: Schema) -> Schema:
     return replace(known, fields=tuple(guess(field) if field.learn else field for field in known.fields))
 
 
-def expected_sizes(schema: Schema) -> tuple[int, ...]:
-    """Categories of each field that varies: declared ones, and for learned ones a guess."""
-    return Codec(expected_schema(schema)).domain_sizes
-
-
-def expected_attributes(schema: Schema) -> tuple[Attribute, ...]:
-    """The attributes of a schema, likewise."""
-    return Codec(expected_schema(schema)).kinds
+def expected_codec(schema: Schema) -> Codec:
+    """The encoder of the fields that vary: declared ones, and for learned ones a guess."""
+    return Codec(expected_schema(schema))

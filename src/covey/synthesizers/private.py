@@ -27,7 +27,7 @@ from covey._methods.learning import (
     Learned,
     assumed,
     check_learning,
-    expected_attributes,
+    expected_codec,
     learn,
     with_known_domains,
 )
@@ -453,7 +453,7 @@ class PrivateSynthesizer(Synthesizer):
         require_exact(n, widest, WEIGHT_STEPS if self._by_person else 1)
         # What is learned comes after the charge, when nothing may be refused any more: a guess at it was checked before.
         if self.schema is not None and (self._learning is None or self.schema.learns):
-            refuse_too_large(expected_attributes(self.schema), n, self._budget)
+            refuse_too_large(expected_codec(self.schema).kinds, n, self._budget)
 
     def _advice(self, n: int, sizes: Sequence[int]) -> str:
         """What a caller is told, from public numbers alone, before a fit that will mostly give noise."""

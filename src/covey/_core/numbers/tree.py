@@ -65,6 +65,11 @@ class Tree:
         """The frontier as a partition: codes from edges[i] up to edges[i + 1] are counted together."""
         return np.append(self.start[self.frontier], self.grid.size)
 
+    @property
+    def single(self) -> Array:
+        """Which nodes are values that are measured by themselves in every round."""
+        return np.asarray(np.isin(self.start, self.grid.single) & (self.stop == self.start + 1))
+
     def see(self, noisy: Integers, sd: float) -> None:
         """Take in the noisy counts of the frontier; `self.sd` stays that of the first round, which others are weighed by."""
         self.sd = self.sd or sd
@@ -78,7 +83,7 @@ class Tree:
         light = self.total[at] / self.times[at] <= np.maximum(
             STANDS_OUT * self.sd / np.sqrt(self.times[at]), FINEST_SHARE * self.n
         )
-        whole = self.joins[at] | np.isin(self.start[at], self.grid.single) & (self.stop[at] == self.start[at] + 1)
+        whole = (self.joins | self.single)[at]
         splits = ~light & ~whole & (self.stop[at] - self.start[at] > 1)
         stays = ~splits & (~light | whole)
         found = [self._split(at[splits]), at[stays]]
@@ -205,7 +210,7 @@ def empty_ends(tree: Tree, nodes: Nodes, far: float, reach: int) -> tuple[Nodes,
     Where neither a sum nor a count stands out inside a node that is wider than the reach, its children say nothing at all.
     """
     count, variance = nodes.count.copy(), nodes.variance.copy()
-    single = _single(tree, nodes)
+    single = tree.single
     gone = single & (nodes.start < tree.grid.specials) & (count <= NONE * np.sqrt(variance))
     top = 0
     if tree.grid.specials:
@@ -230,11 +235,6 @@ def empty_ends(tree: Tree, nodes: Nodes, far: float, reach: int) -> tuple[Nodes,
     return replace(nodes, count=count, variance=variance), gone
 
 
-def _single(tree: Tree, nodes: Nodes) -> Array:
-    """Which nodes are values that are measured by themselves in every round."""
-    return np.asarray(np.isin(nodes.start, tree.grid.single) & (nodes.stop == nodes.start + 1))
-
-
 def _near(nodes: Nodes, line: Integers, count: Floats, reach: int, turn: int) -> int:
     """The first sibling that stays, of those up to one that stands out: within reach of its far side a positive sum is enough.
 
@@ -252,7 +252,7 @@ def _downward(tree: Tree, nodes: Nodes, gone: Array, public: np.random.Generator
     mass = np.zeros(len(gone))
     mass[0] = tree.n
     dead = gone.copy()
-    single = _single(tree, nodes)
+    single = tree.single
     pieces = np.array([0])  # a partition of what is alive, one level finer each time
     for level in range(1, int(nodes.depth.max()) + 1):
         own = np.flatnonzero(nodes.depth == level)

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey._core.arrays import Floats
-from covey._methods.learning import expected_sizes, with_known_domains
+from covey._methods.learning import expected_codec, with_known_domains
 from covey._methods.regain.predict import COARSE, LEFT_AFTER_DENOISING, one_way_noise, pair_noise, predicted_misplaced
 from covey.errors import CoveyError, LedgerError, ParameterError
 from covey.privacy.budget import Budget, budget_for, exact
@@ -82,7 +82,7 @@ def promised(work: Work, order: PrivateOrder) -> Budget:
 def noise_values(work: Work, order: PrivateOrder, n: int) -> dict[str, Any]:
     """What noise will do to a single table: the error over ε, and with both kinds of guarantee, and on simulated rows."""
     schema, small = work.described().unit.schema, exact(order.delta, "delta") or SMALL_DELTA
-    sizes, names = expected_sizes(schema), [field.name for field in schema.encoded]
+    sizes, names = expected_codec(schema).domain_sizes, [field.name for field in schema.encoded]
 
     def misplaced(epsilon: Any, delta: Any) -> float:
         return predicted_misplaced(sizes, n, budget_for(epsilon, delta, work.unit(order), neighbours=order.neighbours))
