@@ -49,13 +49,6 @@ def test_many_nodes_are_cut_as_few_are(monkeypatch):
     assert covariance_loss(X, spectral_tree(X, 10, turns=0)) == pytest.approx(covariance_loss(X, few), rel=0.02)
 
 
-@pytest.mark.parametrize("r", [3, 10, 40])
-def test_exchanges_lower_the_loss(r):
-    generator = np.random.default_rng(4)
-    X = generator.standard_normal((2000, 6)) * np.array([3, 2, 1, 1, 0.5, 0.2])
-    assert covariance_loss(X, spectral_tree(X, r)) < 0.97 * covariance_loss(X, spectral_tree(X, r, turns=0))
-
-
 def test_theorem_1_2_rate_on_separated_sets_and_random_data():
     generator = np.random.default_rng(5)
     for k in (10, 40):

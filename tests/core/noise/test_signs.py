@@ -86,16 +86,12 @@ def test_the_bound_holds_and_is_not_wasteful():
     assert closest > 1 / 400
 
 
-def test_more_digits_of_the_common_length_refine_it():
+def test_intervals_nest_and_rows_have_one_length():
     """Digits that were subtracted, or read in another place, would leave the bounds that fewer digits gave."""
     factor = SignFactor(5, np.random.default_rng(3), FEW)
-    bounds = [[Fraction(end, 1 << (64 * words)) for end in factor._length(words)] for words in range(4)]
-    for (low, high), (lower, higher) in pairwise(bounds):
+    lengths = [[Fraction(end, 1 << (64 * words)) for end in factor._length(words)] for words in range(4)]
+    for (low, high), (lower, higher) in pairwise(lengths):
         assert low <= lower < higher <= high
-
-
-def test_intervals_nest_and_rows_have_one_length():
-    factor = SignFactor(5, np.random.default_rng(3), FEW)
     for i, j in ((0, 0), (1, 3), (2, 4), (4, 4)):
         bounds = [found for found in (factor.entry(i, j, words) for words in range(4)) if found]
         for (a, b), (c, d) in pairwise(bounds):
