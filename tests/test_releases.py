@@ -1,23 +1,17 @@
 """Random releases on their whole way, a bounded part of `python -m fuzz releases`; and what longer runs found besides."""
 
-import csv
 import re
 from fractions import Fraction
 
-import numpy as np
-import polars as pl
 import pytest
 
 import covey
 from covey import workflow
 from covey.answers import asking
 from covey.answers.asking import ask
-from covey.answers.tables import write_tables
 from covey.privacy.ledger import Ledger
 from covey.release import bundle
-from covey.table.fields import Follows
 from covey.table.repair import RuleBook
-from covey.table.schema import Field, Schema
 from fuzz.oracle import faults
 from fuzz.releases import explore
 from tests.clinic import clinic, described
@@ -110,23 +104,6 @@ def test_a_charge_that_comes_too_early_is_found(monkeypatch):
 
     monkeypatch.setattr(workflow, "_check_places", early)
     assert "refused after the charge" in explore([refused]).finds[refused]
-
-
-@pytest.mark.usefixtures("few_steps")
-@pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
-def test_noisy_tables_are_written_where_a_column_follows_another(tmp_path):
-    """Its bins are distances, which have no label of their own; the refusal of a label refused all tables."""
-    g = np.random.default_rng(0)
-    first = g.integers(0, 50, 200)
-    fields = Field("first", "integer", 0, 50), Field("last", "integer", 0, 99, follows=Follows("first"))
-    synth = covey.PrivateSynthesizer(5.0, 1e-6, schema=Schema((*fields, Field("flag", "boolean"))), seed=1)
-    table = {"first": first, "last": first + g.integers(0, 40, 200), "flag": g.random(200) < 0.5}
-    columns, pairs = write_tables(synth.fit(pl.DataFrame(table)).release(10), tmp_path / "tables")
-    with columns.open(newline="") as file:
-        told = [(row["column"], row["category"]) for row in csv.DictReader(file)]
-    assert {name for name, _ in told} == {"first", "last", "flag"}
-    assert ("last", "distance, bin 1") in told
-    assert "distance" in pairs.read_text()
 
 
 @pytest.mark.usefixtures("few_steps")
