@@ -44,7 +44,7 @@ from covey.privacy.budget import exact, make_budget
 from covey.privacy.ledger import Composition, Event, Ledger, default_ledger_path
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.release.bundle import ReportInputs, add_words, claim_target, publish
-from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnonymousRelease, AnyRelease, PrivateRelease
+from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnonymousRelease
 from covey.release.places import (
     WORDS_SUMS,
     check_disk,
@@ -54,7 +54,6 @@ from covey.release.places import (
     refuse_in_bundle,
     refuse_same,
 )
-from covey.release.report import stated
 from covey.release.verify import bundle_digest, read_facts, verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 from covey.table.column_drafts import LEFT_OUT, TWO_READINGS
@@ -255,7 +254,7 @@ def release(
     rows = check_disk(prepared.n if order.rows is None else order.rows, len(found.fields), order.out)
     # Where the number of rows is secret, as many are drawn as were measured.
     asked = order.rows if order.neighbours == ADD_REMOVE else rows
-    return released(order.out, *carry_out(account, synth, prepared, asked, listen, before_charge))
+    return released(order.out, carry_out(account, synth, prepared, asked, listen, before_charge))
 
 
 def requested_budget(order: PrivateOrder) -> tuple[Fraction, Fraction]:
@@ -297,18 +296,18 @@ def _learned_draft(order: PrivateOrder) -> Description:
     return drafted.description
 
 
-def released(bundle: Path, release: AnyRelease, told: ReportInputs) -> Released:
+def released(bundle: Path, told: ReportInputs) -> Released:
     """What came of an order."""
-    rows = release.parts.m
+    release, rows = told.release, told.release.parts.m
     if isinstance(release, AnonymousRelease):
         words = f"{release.groups} groups of at least {release.group_size}; NOT differentially private"
         return Released(bundle, rows, words, groups=release.groups)
-    privacy, certificate = release.privacy, stated(release.certificate, told.whole)
+    privacy = release.privacy
     return Released(
         bundle,
         rows,
         str(privacy),
-        certificate,
+        release.accuracy,
         learned=privacy.learned,
         left_out=privacy.left_out,
         relations=() if release.described.schema is None else tuple(map(str, release.described.schema.found)),
@@ -418,7 +417,7 @@ def carry_out(  # the one passage that spends a budget: whose, on what, and who 
     rows: int | None,
     listen: OnStage,
     before_charge: Callable[[], None],
-) -> tuple[PrivateRelease, ReportInputs]:
+) -> ReportInputs:
     """Charge, measure, write and mark: what is in the bundle. `listen` is told of stages, and `before_charge` may refuse.
 
     All that may fail on the table has happened before; after the charge nothing depends on what a record holds, except through
@@ -435,9 +434,8 @@ def carry_out(  # the one passage that spends a budget: whose, on what, and who 
             listen("measuring")
             synth.fit(prepared)
             listen("writing")
-            release = synth.release(rows)
-            told = publish(
-                release,
+            return publish(
+                synth.release(rows),
                 order.out,
                 claim,
                 parquet=order.parquet,
@@ -445,7 +443,6 @@ def carry_out(  # the one passage that spends a budget: whose, on what, and who 
                 about=account.about,
                 written=lambda bundle: account.mark(receipt, bundle),
             )
-            return release, told
 
 
 @contextmanager
@@ -478,13 +475,12 @@ def resume(bundle: Path) -> Released:
             (bundle / WORDS_SUMS).unlink(missing_ok=True)  # if only words are damaged, the data are still whole
             finished = False
         release, facts = stored(bundle), read_facts(bundle)
-        told = ReportInputs(About.from_dict(facts["about"]), facts.get("rows_altered_by_rules"))
-        own = None if isinstance(release, AnonymousRelease) else release.own
-        done = released(bundle, release, replace(told, whole=own))
+        told = ReportInputs(release, About.from_dict(facts["about"]), facts.get("rows_altered_by_rules"))
+        done = released(bundle, told)
         if finished:
             return done
         try:
-            add_words(release, bundle, claim, told)
+            add_words(bundle, claim, told)
         except (CoveyError, OSError):
             raise
         except Exception as error:
@@ -523,7 +519,7 @@ def anonymize(order: AnonymousOrder, listen: OnStage = lambda _: None) -> Releas
     release = synth.release(rows)
     with claim_target(order.out, order.force) as claim:
         done = publish(release, order.out, claim, parquet=order.parquet, force=order.force)
-    return replace(released(order.out, release, done), agreeing=told)
+    return replace(released(order.out, done), agreeing=told)
 
 
 def _check_places(order: PrivateOrder | AnonymousOrder, tables: Any) -> None:

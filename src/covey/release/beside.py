@@ -16,7 +16,7 @@ from covey.errors import ParameterError
 from covey.release.contents import AnyRelease, PrivateRelease
 from covey.release.page import Part, render, section
 from covey.release.pictures import beside
-from covey.release.report import NO_CERTIFICATE, stated
+from covey.release.report import NO_CERTIFICATE
 from covey.release.summary import Column, ReleaseTally
 
 KINDS = ("first", "second")
@@ -29,8 +29,7 @@ def two_releases(names: Sequence[str], releases: Sequence[AnyRelease]) -> Html:
     """A page about two releases of a table, in this order; `names` are those of their folders."""
     tallies = [ReleaseTally.of(release, growing=False) for release in releases]
     given = {"both": list(zip(releases, tallies, strict=True)), "names": names}
-    certified = {"stated": stated, "no_certificate": NO_CERTIFICATE}
-    sections = [section("promise", "What each promises", "beside.html", **given, **certified)]
+    sections = [section("promise", "What each promises", "beside.html", no_certificate=NO_CERTIFICATE, **given)]
     if any(isinstance(release, PrivateRelease) for release in releases):
         sections.append(section("budget", "How the budget was spent", "beside_budget.html", **given))
     several = any(release.described.schema is None for release in releases)

@@ -15,21 +15,21 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from covey._progress import Progress
 from covey.errors import CoveyWarning
 from covey.privacy.certificate import WORDS as KINDS
-from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnyRelease, Bounds
+from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnyRelease
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
 from covey.release.model import write_model
 from covey.release.page import render
 from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, check_target, claimed
 from covey.release.places import replace as put_in_place
-from covey.release.report import report_html, rows_bounds, stated
+from covey.release.report import report_html, rows_bounds
 from covey.release.statements import (
     WEAK,
     anonymous_facts,
@@ -50,12 +50,12 @@ from covey.table.sources import writing_csv, writing_parquet
 
 @dataclass(frozen=True)
 class ReportInputs:
-    """What the words of a bundle need beside its release."""
+    """What the words of a bundle are made from."""
 
+    release: AnyRelease
     about: About  # what the owner says, and the day
     mended: int | None = None  # rows, or events, that were altered for the rules' sake; None where there are no rules
     seen: ReleaseTally | None = None  # the rows, if they were counted while they were written
-    whole: Bounds = None  # the certificate for these very rows, if it was computed before
 
 
 def write_bundle(
@@ -100,7 +100,7 @@ def publish(  # what is written where, by whose leave, and who is told
         written(folder)
         try:
             progress.next()
-            add_words(release, folder, claim, told)
+            add_words(folder, claim, told)
         except Exception as error:  # whatever it is: the data are there, and the rest can be made from them
             warnings.warn(
                 f"the data of {folder} are complete, but its report could not be made ({type(error).__name__}). To try "
@@ -147,16 +147,16 @@ def _fill(
     said = {"synthetic_rows": seen.rows, "about": about.to_dict()}
     if isinstance(release, AnonymousRelease):
         write_document(folder / "privacy.json", anonymous_facts(release) | said)
-        return ReportInputs(about, mended, seen)
+        return ReportInputs(release, about, mended, seen)
     write_document(folder / "privacy.json", private_facts(release.privacy, release.version, mended) | said)
     write_model(release, folder)
-    whole = _bounds(release, seen)
+    release = _bounded(release, seen)
     if release.certificate is not None:
-        facts = certificate_facts(release.certificate) | {"this_table": _own_facts(release, whole)}
+        facts = certificate_facts(release.certificate) | {"this_table": _own_facts(release)}
         if release.privacy.budget.epsilon > LARGE_EPSILON:
             facts["note"] = WEAK
         write_document(folder / "certificate.json", facts)
-    return ReportInputs(about, mended, seen, whole)
+    return ReportInputs(release, about, mended, seen)
 
 
 def _describe(described: Description, folder: Path, suffix: str, about: About) -> None:
@@ -171,17 +171,17 @@ def _describe(described: Description, folder: Path, suffix: str, about: About) -
     write_document(folder / PACKAGE, said | {"created": f"{about.made}T00:00:00Z"})
 
 
-def _bounds(release: PrivateRelease, seen: ReleaseTally) -> Bounds:
-    """The certificate for these very rows; where it cannot be computed, the certificate of their model speaks alone."""
+def _bounded(release: PrivateRelease, seen: ReleaseTally) -> PrivateRelease:
+    """With the certificate for these very rows; where it cannot be computed, the certificate of their model speaks alone."""
     try:
-        return rows_bounds(release, seen)
+        return replace(release, own=rows_bounds(release, seen))
     except Exception:  # the rows are not lost for a sentence about them
-        return None
+        return release
 
 
-def _own_facts(release: PrivateRelease, whole: Bounds) -> dict[str, Any]:
+def _own_facts(release: PrivateRelease) -> dict[str, Any]:
     """What a certificate says of the very rows that lie beside it."""
-    said: dict[str, Any] = {"sentence": stated(release.certificate, whole)}
+    said, whole = dict[str, Any]({"sentence": release.accuracy}), release.own
     if release.described.schema is not None:
         return said | {"average_total_variation": None if whole is None else whole.misplaced}
     bound = {KINDS[kind]: value for kind, value in (whole or {}).items()}
@@ -191,11 +191,11 @@ def _own_facts(release: PrivateRelease, whole: Bounds) -> dict[str, Any]:
 # The words.
 
 
-def add_words(release: AnyRelease, folder: Path, claim: Path, told: ReportInputs) -> None:
+def add_words(folder: Path, claim: Path, told: ReportInputs) -> None:
     """Make the words of a bundle whose data lie in the folder, and put them beside the data; their list comes last."""
     ready = claim / "words"
     ready.mkdir()
-    _tell(release, folder, ready, told)
+    _tell(folder, ready, told)
     names = sorted(path.name for path in ready.iterdir())
     _write_list(ready, names, WORDS_SUMS)
     for path in ready.iterdir():
@@ -205,20 +205,20 @@ def add_words(release: AnyRelease, folder: Path, claim: Path, told: ReportInputs
     _sync(folder)
 
 
-def _tell(release: AnyRelease, folder: Path, ready: Path, told: ReportInputs) -> None:
-    about, paths = told.about, [path for _, path in tables_of(folder, described_by(folder))]
+def _tell(folder: Path, ready: Path, told: ReportInputs) -> None:
+    release, about, paths = told.release, told.about, [path for _, path in tables_of(folder, described_by(folder))]
     digests = {path.name: file_digest(path) for path in paths}
-    seen, whole = ReleaseTally.of(release) if told.seen is None else told.seen, told.whole
+    seen = ReleaseTally.of(release) if told.seen is None else told.seen
     if isinstance(release, AnonymousRelease):
         words: str = render("anonymous.md", release=release)
     else:
-        whole = _bounds(release, seen) if whole is None else whole
-        words = private_words(release, list(digests), told.mended, stated(release.certificate, whole))
+        release = _bounded(release, seen) if told.seen is None or release.own is None else release
+        words = private_words(release, list(digests), told.mended)
         (ready / "deployment.yaml").write_text(deployment(release, about.made), encoding="utf-8")
     (ready / "README.md").write_text(words, encoding="utf-8")
     write_document(ready / "croissant.json", croissant(release, digests, about.made))
     write_document(ready / "dcat.json", dcat(release, digests, about.made))
-    (ready / REPORT).write_text(report_html(release, digests, seen, about, whole), encoding="utf-8")
+    (ready / REPORT).write_text(report_html(release, digests, seen, about), encoding="utf-8")
 
 
 def _write_sums(folder: Path) -> None:

@@ -74,7 +74,7 @@ class PrivateRelease:
     fitted: Fitted
     privacy: PrivacyStatement
     version: str
-    own: Bounds = None  # what its certificate says of these very rows, where it was computed before
+    own: Bounds = None  # what its certificate says of these very rows, once that was computed
 
     @property
     def schema(self) -> Schema:
@@ -85,6 +85,18 @@ class PrivateRelease:
     def certificate(self) -> Certificate | None:
         """The private accuracy certificate, if one was bought."""
         return self.fitted.certificate
+
+    @property
+    def accuracy(self) -> str | None:
+        """The certificate's bound in words: for these very rows where it was computed, otherwise for their model."""
+        found, own = self.certificate, self.own
+        if found is None or own is None:
+            return None if found is None else found.sentence
+        if found.persons:
+            return replace(found, bound=own or found.bound).sentence
+        if found.misplaced is None or own.misplaced is None:
+            return found.sentence
+        return replace(found.misplaced, bound=own.misplaced, numbers=False).sentence
 
     @property
     def measurements(self) -> Measurements | None:

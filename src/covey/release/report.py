@@ -19,7 +19,7 @@ from covey._core.tables.counts import moments
 from covey._core.tables.distance import DEGREES, bit_distances, category_distances, misplaced_bits, misplaced_rows
 from covey._html import Html, shorten
 from covey._methods.regain.predict import small_groups
-from covey.privacy.certificate import WORDS, Certificate, Distances, of_hundred
+from covey.privacy.certificate import WORDS, Distances, of_hundred
 from covey.release import charts
 from covey.release.contents import (
     NOTHING_SAID,
@@ -90,17 +90,14 @@ def report_html(
     digests: Mapping[str, str],
     seen: ReleaseTally | None = None,
     about: About = NOTHING_SAID,
-    whole: Bounds = None,
 ) -> str:
-    """The page of a bundle whose rows are in files with these SHA-256 digests; `seen` has counted these rows.
-
-    `whole` has the bounds of these very rows, from `rows_bounds`, if they were computed before.
-    """
+    """The page of a bundle whose rows are in files with these SHA-256 digests; `seen` has counted these rows."""
     seen = ReleaseTally.of(release) if seen is None else seen
     files = _files(release, seen, digests, about.dated())
     if isinstance(release, AnonymousRelease):
         return _anonymous_page(release, files, _pictures(release, seen))
-    return _private_page(release, files, seen, rows_bounds(release, seen) if whole is None else whole)
+    known = release if release.own is not None else replace(release, own=rows_bounds(release, seen))
+    return _private_page(known, files, seen)
 
 
 def _pictures(release: AnyRelease, seen: ReleaseTally) -> list[Part]:
@@ -122,17 +119,17 @@ def _pictures(release: AnyRelease, seen: ReleaseTally) -> list[Part]:
     return found
 
 
-def _private_page(release: PrivateRelease, files: Mapping[str, Any], seen: ReleaseTally, whole: Bounds) -> str:
+def _private_page(release: PrivateRelease, files: Mapping[str, Any], seen: ReleaseTally) -> str:
     privacy, budget = release.privacy, release.privacy.budget
     chance = guess(float(budget.epsilon), float(budget.delta))
-    given = {"privacy": privacy, "budget": budget, "files": files, "chance": chance}
-    bound, spending = stated(release.certificate, whole) or NO_CERTIFICATE, "How the budget was spent"
-    sections = attempted("The first synthetic rows", _first_rows, release, files, seen, whole)
+    given = {"privacy": privacy, "budget": budget, "files": files, "chance": chance, "headline": headline(release)}
+    bound, spending = release.accuracy or NO_CERTIFICATE, "How the budget was spent"
+    sections = attempted("The first synthetic rows", _first_rows, given, seen)
     sections += [
         section("cover", "At a glance", "cover.html", accuracy=bound, **given),
         section("protects", "What it protects", "guarantee.html", guarantee_words=guarantee_words, **given),
         *attempted(spending, section, "budget", spending, "budget.html", **given),
-        *attempted("How accurate it is", accuracy, release, whole),
+        *attempted("How accurate it is", accuracy, release),
     ]
     if files["several"]:
         share = [f"{100 * value:.1f}%" for value in seen.events / max(1, seen.events.sum())]
@@ -147,7 +144,7 @@ def _private_page(release: PrivateRelease, files: Mapping[str, Any], seen: Relea
         section("foundations", "What the guarantee rests on", "foundations.html", **given),
         *attempted("Cite and reuse", _reuse, given),
     ]
-    return render("private.html", sections=sections, headline=headline(release, whole), **given)
+    return render("private.html", sections=sections, **given)
 
 
 def _anonymous_page(release: AnonymousRelease, files: Mapping[str, Any], pictures: list[Part]) -> str:
@@ -164,19 +161,17 @@ def _anonymous_page(release: AnonymousRelease, files: Mapping[str, Any], picture
     return render("anonymous.html", sections=sections, **given)
 
 
-def _first_rows(release: PrivateRelease, files: Mapping[str, Any], seen: ReleaseTally, whole: Bounds) -> Part:
+def _first_rows(given: Mapping[str, Any], seen: ReleaseTally) -> Part:
     """What the release is in one line, for somebody who reads nothing else, and the first rows of every table."""
     tables = []
-    for part in files["described"].tables:
+    for part in given["files"]["described"].tables:
         if (table := seen.tables.get(part.name)) is None or not table.rows:
             continue
         names = list(table.first)[:SAMPLED]
         rows = zip(*(list(table.first[name][:FIRST]) for name in names), strict=True)
         cells = [["—" if value is None or value != value else shorten(str(value), 30) for value in row] for row in rows]
         tables.append((part.name, [shorten(name, 30) for name in names], cells, len(table.first)))
-    given = {"privacy": release.privacy, "budget": release.privacy.budget, "files": files}
-    title = "The first synthetic rows"
-    return section("first", title, "first.html", tables=tables, headline=headline(release, whole), **given)
+    return section("first", "The first synthetic rows", "first.html", tables=tables, **given)
 
 
 def _limits(bands: Any, described: Description) -> Part | None:
@@ -188,15 +183,15 @@ def _limits(bands: Any, described: Description) -> Part | None:
     return section("limits", "What became coarser", "limits.html", notes=notes, relations=relations)
 
 
-def accuracy(release: PrivateRelease, whole: Bounds) -> Part:
+def accuracy(release: PrivateRelease) -> Part:
     """The certificate: the average total variation distance; in technical terms, by degree."""
     found, schema, by_group = release.certificate, release.described.schema, list[tuple[str, str]]()
     groups = schema and small_groups(Codec(schema).kinds, release.privacy.n, release.privacy.budget)
     if found is not None and found.persons:
-        by_group = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in (whole or found.bound).items()]
-    given: dict[str, Any] = {"bound": stated(found, whole) or NO_CERTIFICATE, "by_group": by_group, "groups": groups}
+        by_group = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in (release.own or found.bound).items()]
+    given: dict[str, Any] = {"bound": release.accuracy or NO_CERTIFICATE, "by_group": by_group, "groups": groups}
     given |= {"certificate": found, "misplaced": None if found is None else found.misplaced}
-    given["whole"] = Distances({}) if whole is None else whole
+    given["whole"] = Distances({}) if release.own is None else release.own
     return section("accuracy", "How accurate it is", "accuracy.html", **given)
 
 
@@ -226,9 +221,9 @@ def _example_question(schema: Schema, of: str) -> str:
 # What the certificate says.
 
 
-def headline(release: PrivateRelease, whole: Bounds) -> list[tuple[str, str]]:
+def headline(release: PrivateRelease) -> list[tuple[str, str]]:
     """The certificate in one number."""
-    found = release.certificate
+    found, whole = release.certificate, release.own
     if found is not None and found.persons:
         most = max((whole or found.bound).values())
         return [("of the persons would have to move in an average table", f"≤ {of_hundred(most)}%")]
@@ -236,18 +231,6 @@ def headline(release: PrivateRelease, whole: Bounds) -> list[tuple[str, str]]:
         return []
     most = found.misplaced.bound if whole is None or whole.misplaced is None else whole.misplaced
     return [("of the rows would have to move in an average two-column table", f"≤ {of_hundred(most)}%")]
-
-
-def stated(certificate: Certificate | None, whole: Bounds) -> str | None:
-    """The bound in words: for these very rows where it was computed, otherwise for the model that they were drawn from."""
-    if certificate is None:
-        return None
-    if certificate.persons:
-        return replace(certificate, bound=whole or certificate.bound).sentence
-    own = certificate.misplaced
-    if own is None or whole is None or whole.misplaced is None:
-        return certificate.sentence
-    return replace(own, bound=whole.misplaced, numbers=False).sentence
 
 
 def rows_bounds(release: PrivateRelease, seen: ReleaseTally) -> Bounds:

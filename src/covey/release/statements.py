@@ -219,12 +219,14 @@ def unfinished_words(folder: Path) -> str:
     )
 
 
-def private_words(release: PrivateRelease, tables: Sequence[str], mended: int | None, accuracy: str | None) -> str:
-    """README.md of a private bundle with these files of rows; `accuracy` is what its certificate says of them."""
+def private_words(release: PrivateRelease, tables: Sequence[str], mended: int | None) -> str:
+    """README.md of a private bundle with these files of rows."""
     schema = release.described.schema
     given = {"release": release, "privacy": release.privacy, "budget": release.privacy.budget}
     given |= {"several": schema is None, "relations": () if schema is None else schema.found}
-    return render("private.md", tables=tables, mended=mended, accuracy=accuracy, WEAK=WEAK, PRIOR=PRIOR, **given)
+    return render(
+        "private.md", tables=tables, mended=mended, accuracy=release.accuracy, WEAK=WEAK, PRIOR=PRIOR, **given
+    )
 
 
 # In the words of others.
