@@ -140,7 +140,8 @@ def test_attributes_with_one_category_are_public_constants():
     )
     codec = Codec(schema)
     assert codec.names == ("age",)
-    assert codec.ordinal == (0,)
+    assert codec.ordered[0]
+    assert not any(codec.ordered[1:])
     codes, _ = codec.encode({"age": [1, 2]})
     out = codec.decode(codes, rng())
     assert out["land"].to_list() == ["AT", "AT"]

@@ -136,7 +136,7 @@ def _persons(model: Mapping[str, Array], package: Description, folder: Path) -> 
     cells = _cells(model, attributes)
     first = len(package.kinds[0])
     sizes = [len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(attributes)]
-    ordered = [a in own.ordinal for own in package.codecs for a in range(len(own.kinds))]
+    ordered = [own for codec in package.codecs for own in codec.ordered]
     counts = model["counts"]
     whole = Domain((*sizes[:first], len(count_bins(len(counts) - 1))), (*ordered[:first], True))
     models = [

@@ -246,7 +246,7 @@ class PrivateSynthesizer(Synthesizer):
     def _take_table(self, described: Description, schema: Schema) -> None:
         self._codec = codec = described.codecs[0]
         flags = codec.flags
-        self.domain = None if flags else check_domain(codec.domain_sizes, codec.ordinal)
+        self.domain = None if flags else check_domain(codec.domain_sizes, np.flatnonzero(codec.ordered).tolist())
         self._limits = check_limits(codec.limits if flags else ())
         plain = not (schema.finds_relations or schema.found or codec.important or codec.target or schema.triples_wanted)
         kinds = (Category(2),) * len(codec.names) if flags else codec.kinds

@@ -7,8 +7,9 @@ precision; MISSING for none.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,8 @@ class ColumnLog:
     unparseable: int = 0
     grouped: int = 0  # numbers such as 5.123, which are thousands where a point groups digits
 
-    def add(self, other: ColumnLog, times: int = 1) -> None:
-        """Count another part of the same column."""
-        for word, count in vars(other).items():
-            setattr(self, word, getattr(self, word) + times * count)
+    def __add__(self, other: ColumnLog) -> ColumnLog:
+        return ColumnLog(*map(operator.add, astuple(self), astuple(other)))
 
 
 class Labels:
@@ -49,7 +48,6 @@ class Labels:
     def __init__(self, field: Field, missing_values: tuple[str, ...]) -> None:
         self.field, self.missing_values = field, frozenset(missing_values)
         self.size = len(field.labels)
-        self.strange = "unparseable" if field.type == "boolean" else "unknown"  # what a word is that is not declared
         if field.type == "boolean":
             own = {form: j for j, word in enumerate(field.flags) for form in (word, word.lower())}
             words = dict.fromkeys(_FALSE, 0) | dict.fromkeys(_TRUE, 1) | own
@@ -81,7 +79,9 @@ class Labels:
             meanings = np.array([self._meaning(word) for word in words], dtype=np.int64)
             counts = np.bincount(places, minlength=len(words))
             log.missing += int(counts[meanings == MISSING].sum())
-            log.add(ColumnLog(**{self.strange: int(counts[meanings == -1].sum())}))
+            strange = int(counts[meanings == -1].sum())  # words that are not declared
+            log.unparseable += strange * (self.field.type == "boolean")
+            log.unknown += strange * (self.field.type != "boolean")
             cells[odd] = np.select([meanings == MISSING, meanings == -1], [self.fill, self.unknown], meanings)[places]
         return cells
 

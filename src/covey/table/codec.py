@@ -57,10 +57,7 @@ class EncodeLog:
     broken: Counter[Rule] = entry(default_factory=Counter)  # rows that break a rule, where cells were asked for
 
     def __add__(self, other: EncodeLog) -> EncodeLog:
-        columns = {name: ColumnLog() for name in self.columns}
-        for part in (self, other):
-            for name, seen in part.columns.items():
-                columns[name].add(seen)
+        columns = {name: seen + other.columns[name] for name, seen in self.columns.items()}
         short, long = self.short_rows + other.short_rows, self.long_rows + other.long_rows
         return EncodeLog(columns, short, long, self.ignored, self.broken + other.broken)
 
@@ -72,8 +69,7 @@ class Codec:
         self.schema, self.book = schema, RuleBook(schema)
         self.attributes, self.names = self.book.attributes, self.book.names
         self.domain_sizes = self.book.domain_sizes
-        ordered = [f.ordered or self.attributes[f.name].ordered for f in schema.encoded]
-        self.ordinal: tuple[int, ...] = tuple(np.flatnonzero(ordered).tolist())
+        self.ordered = tuple(f.ordered or self.attributes[f.name].ordered for f in schema.encoded)
         self.links = schema.links
         found = {name: self.attributes[name] for name in self.names}
         self.fine = {n: grid for n, grid in found.items() if isinstance(grid, Grid) and grid.field.bins is None}
@@ -89,7 +85,7 @@ class Codec:
         if name not in self.fine and name in self.expected:  # the last code says that it is what it is expected to be
             return Category(self.domain_sizes[j] + 1)
         if name not in self.fine:
-            return Category(self.domain_sizes[j], j in self.ordinal, self.groups(name))
+            return Category(self.domain_sizes[j], self.ordered[j], self.groups(name))
         grid, link, apart = self.fine[name], self.links.get(name), self.apart(name)
         if link is not None:
             zero = (apart + 1 - link.difference.low,) if link.difference.low <= 0 <= link.difference.high else ()
@@ -118,11 +114,6 @@ class Codec:
     def sizes(self) -> tuple[int, ...]:
         """How many codes each field has in a fit."""
         return self.domain_sizes if self.flags else tuple(kind.size for kind in self.kinds)
-
-    @property
-    def ordered(self) -> tuple[bool, ...]:
-        """Which encoded fields are ordered."""
-        return tuple(j in self.ordinal for j in range(len(self.names)))
 
     @property
     def has_numbers(self) -> bool:
