@@ -188,12 +188,9 @@ def test_tiny_epsilon_is_no_worse_than_a_sane_guess():
 
 
 @pytest.mark.parametrize("table", [[[0, 3]], [[-1, 0]], [[0.5, 0]], [[0, 0, 0]]])
-def test_codes_outside_the_domain_are_refused(table):
+def test_codes_outside_the_domain_and_columns_beyond_the_last_are_refused(table):
     with pytest.raises(InputError, match=r"X (has|must)"):
         covey.PrivateSynthesizer(1.0, domain=[2, 3]).fit(np.array(table))
-
-
-def test_columns_of_limits_must_exist():
     with pytest.raises(ParameterError, match="at_most"):
         covey.PrivateSynthesizer(1.0, at_most=[([0, 1, 99], 1)]).fit(PATIENTS)
 

@@ -37,6 +37,8 @@ def test_a_claim_is_private_and_goes_at_its_end(tmp_path):
         assert place.stat().st_mode & 0o777 == 0o700
         (place / "new").mkdir()
     assert list((tmp_path / "deep").iterdir()) == []
+    with pytest.raises(ParameterError, match="/proc/bundle cannot be made"), claimed(Path("/proc/bundle")):
+        pass
 
 
 def test_the_living_keep_their_claim_and_the_dead_are_tidied_away(tmp_path, holder, monkeypatch):
@@ -110,8 +112,3 @@ def test_a_claim_taken_for_abandoned_is_made_again(tmp_path, monkeypatch):
     with claimed(tmp_path / "bundle") as place:
         assert place.is_dir()
     assert len(calls) == 2
-
-
-def test_a_place_that_cannot_be_written_is_refused_by_name():
-    with pytest.raises(ParameterError, match="/proc/bundle cannot be made"), claimed(Path("/proc/bundle")):
-        pass

@@ -388,9 +388,6 @@ def test_index_arrays_that_point_outside_are_refused_before_anything_follows_the
     X.indptr[4] = 10**6
     with pytest.raises(InputError, match="not a valid sparse matrix"):
         fit(X)
-
-
-def test_a_sparse_vector_is_no_matrix():
     with pytest.raises(InputError, match="a row per record"):
         fit(sp.coo_array(np.ones(5, np.uint8)))
 
