@@ -35,7 +35,7 @@ from covey.privacy.budget import Budget, budget_for, check_delta, shown
 from covey.privacy.unit import ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.table import metadata
 from covey.table.codec import Codec, EncodeLog
-from covey.table.column_drafts import CALLED, Note
+from covey.table.column_drafts import Note
 from covey.table.columns import named
 from covey.table.databases import Database
 from covey.table.description import Description, require_one_branch
@@ -96,7 +96,7 @@ class Drafted:
     @property
     def twice(self) -> tuple[str, ...]:
         """Columns whose own name was taken, as they are called instead."""
-        return tuple(note.choice[len(CALLED) + 1 : -1] for note in self.notes if note.choice.startswith(CALLED))
+        return tuple(name for one in self.found for name in one.table.twice)
 
 
 def propose(table: Any, described: Schema | Description) -> tuple[Proposal, ...]:

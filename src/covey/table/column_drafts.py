@@ -69,7 +69,6 @@ LIMITS = "its limits were read from your data and rounded: replace them by limit
 LABELS = "it has many labels, and all were read from your data: each must be public"
 BIRTHS = "its name suggests dates of birth, which identify persons, and its limits were read from your data"
 AT_MIDNIGHT = "all its times are midnight"
-CALLED = "a column is called "
 TWO_READINGS = "its dates can be read as "
 LEFT_OUT = "left out"  # what a note calls the choice of a column that may point to persons
 _FLAGS = (FALSE_TRUE, BITS, ("no", "yes"), ("No", "Yes"), ("NO", "YES"))

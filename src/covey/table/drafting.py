@@ -18,14 +18,7 @@ import numpy as np
 
 from covey._libraries import pl
 from covey.errors import InputError, counted
-from covey.table.column_drafts import (
-    CALLED,
-    PUBLIC_CODES,
-    ColumnDraft,
-    Note,
-    number_values,
-    present,
-)
+from covey.table.column_drafts import PUBLIC_CODES, ColumnDraft, Note, number_values, present
 from covey.table.columns import MISSING_WORDS, Table
 from covey.table.csvfile import MARKS, TextFile
 from covey.table.dialects import SEPARATORS, Dialect
@@ -192,7 +185,7 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
         notes.append(
             Note(None, f"surplus cells of {counted(table.long_rows, 'row')} ignored", "the header has fewer", warning)
         )
-    notes += [Note(None, f"{CALLED}'{name}'", "another column has the same name") for name in table.twice]
+    notes += [Note(None, f"a column is called '{name}'", "another column has the same name") for name in table.twice]
     drafted = [ColumnDraft(name, series, missing, found).draft() for name, series in table.columns.items()]
     fields = tuple(field for field, _ in drafted if field is not None)
     if not fields:

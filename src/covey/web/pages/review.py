@@ -87,11 +87,6 @@ def file_to_keep(request: Request, workspace: CurrentWorkspace, work: CurrentWor
     return Response(text, media_type="text/plain", headers={"content-disposition": f'attachment; filename="{name}"'})
 
 
-def moved(request: Request, path: str) -> Response:
-    """Move on after a form, also where htmx has sent it."""
-    return Response(headers={"hx-redirect": path}) if by_htmx(request) else go(path)
-
-
 @router.post("/work/{work_id}/release")
 def release(request: Request, workspace: CurrentWorkspace, work: CurrentWork, form: CheckedForm) -> Response:
     """Start the release of this review; a second click finds the same job."""
@@ -111,7 +106,8 @@ def release(request: Request, workspace: CurrentWorkspace, work: CurrentWork, fo
     except CoveyError as error:
         if not work.releasing:  # otherwise another page has begun it meanwhile
             return review_page_with(request, workspace, work, error, form.all("wanted"))
-    return moved(request, f"/work/{work.id}/release")
+    there = f"/work/{work.id}/release"
+    return Response(headers={"hx-redirect": there}) if by_htmx(request) else go(there)
 
 
 @router.get("/work/{work_id}/release")
