@@ -10,6 +10,7 @@ import numpy as np
 import audits.gates
 import audits.mechanisms
 import covey._core.noise.integers
+import covey._core.noise.sensitivity
 import covey._core.paper.subspace
 import covey._methods.laws
 import covey._methods.paper
@@ -242,7 +243,7 @@ def told_by_a_kernel():
 
 
 def ball_halved():
-    return replaced((covey._methods.regain.bits, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
+    return replaced((covey._core.noise.sensitivity, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
 
 
 def faults():

@@ -18,6 +18,7 @@ import covey._methods.regain.tables as tables
 import covey.synthesizers.private
 from audits import bodies, commands, events, knowledge, persons
 from audits.planting import Fault, replaced, told
+from covey._core.noise import sensitivity
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.tables.counts import Coding, moments
 from covey._core.tables.distance import moment_distances
@@ -73,7 +74,7 @@ def exact_look():
 
 def columns_for_nothing():
     """One draw for one-way tables and pairs has the noise that pairs alone need."""
-    return replaced((measure_tables, "pair_table_sensitivity", lambda real: lambda sizes, weights=None: real(sizes)))
+    return replaced((sensitivity, "pair_table_sensitivity", lambda real: lambda sizes, weights=None: real(sizes)))
 
 
 def look_at_one_pair():

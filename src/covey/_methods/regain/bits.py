@@ -28,51 +28,20 @@ from covey._core.arrays import (
     strips,
     symmetric,
 )
+from covey._core.fit import targets
 from covey._core.fit.devices import PROCESSOR, Device
 from covey._core.fit.factors import Denoised, Factors, denoise, fit_factors, stacked, with_atoms
 from covey._core.fit.shrinkage import empirical_bayes
 from covey._core.fit.spectrum import Spectrum, noisy_spectrum
-from covey._core.fit.targets import (
-    CLOSE,
-    DensePairs,
-    NoisyMoments,
-    Scores,
-    Term,
-    fit_centres,
-    parity_masks,
-    parity_term,
-    score_term,
-    size_term,
-)
+from covey._core.fit.targets import CLOSE, DensePairs, NoisyMoments, Scores, Term
 from covey._core.fit.wide import LOW_RANK_COLUMNS, LowRankPairs
+from covey._core.noise import sensitivity
 from covey._core.noise.integers import MAX_SCALE
 from covey._core.noise.matrix import pair_deviation, simulated_matrix
-from covey._core.noise.sensitivity import (
-    added_in_ball,
-    added_parities,
-    ball_sensitivity,
-    odd_subsets,
-    parity_sensitivity,
-)
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.paper.subspace import DIRECTION_BITS, quantise_directions
-from covey._core.tables.counts import (
-    UNIT,
-    Coding,
-    Counts,
-    Moments,
-    coded_moments,
-    column_counts,
-    moments,
-    norm_counts,
-    parity_sums,
-    part,
-    score_counts,
-    shifted_moments,
-    sign_counts,
-    size_counts,
-    wide_enough,
-)
+from covey._core.tables import counts
+from covey._core.tables.counts import UNIT, Coding, Counts, Moments, part
 from covey._methods.laws import NARROW, BitLaw, Limits, bit_sums
 from covey._methods.model import Ask, Asking, Fitted, Part, Setting, Statistic, entries, with_certificate
 from covey.measure.measurement import Measurement, Measurements
@@ -205,10 +174,10 @@ def measure_means(told: Setting) -> Asking[Measurement]:
 
 def column_sums(told: Setting) -> Part:
     """Shares of ones; where n is secret the sums of signs, which an added row moves half as far."""
-    counts, p = Statistic.sum(column_counts), told.p
+    ones, p = Statistic.sum(counts.column_counts), told.p
     if not told.secret:
-        return Part(Query.products(1, np.zeros(p)), counts.map(part), p, unit=told.n)
-    return Part(Query.products(1, np.full(p, 0.5)), Statistic.sum(sign_counts).map(part), p, unit=2 * told.n)
+        return Part(Query.products(1, np.zeros(p)), ones.map(part), p, unit=told.n)
+    return Part(Query.products(1, np.full(p, 0.5)), Statistic.sum(counts.sign_counts).map(part), p, unit=2 * told.n)
 
 
 def mean_moves(told: Setting) -> Moves:
@@ -275,19 +244,20 @@ def measure_parities(told: Setting) -> Asking[BitMoments]:
     n, p, coding = told.n, told.p, Coding.half(told.p)
     weights = {1: FEW_MEAN_WEIGHT * p, 2: Fraction(1)}
     for d in (3, 4):
-        worst = max(odd_subsets(p, d, f) for f in range(p + 1)) if p >= 4 else 0
+        worst = max(sensitivity.odd_subsets(p, d, f) for f in range(p + 1)) if p >= 4 else 0
         if worst:
             weights[d] = HIGH_WEIGHT * p * p / 4 / worst
     queries = {d: Query.products(d, coding.middle) for d in range(1, 5)}
     bits, upper = bit_sums(told), np.triu_indices(p, 1)
     sums = {1: bits.map(sign_sums).map(entries, 0), 2: bits.map(sign_pairs, 0, p).map(entries, *upper)}
     if 4 in weights:
-        high = Statistic.sum(parity_sums)
-        sums |= {3 + at: high.map(_masked, at, mask) for at, mask in enumerate(parity_masks(p))}
+        high = Statistic.sum(counts.parity_sums)
+        sums |= {3 + at: high.map(_masked, at, mask) for at, mask in enumerate(targets.parity_masks(p))}
     # Signs are twice a flag less its reference: means and pairs are kept as shares, products of more in counts.
     units = {1: 2 * n, 2: 4 * n}
     parts = [Part(queries[d], own, len(queries[d].sets), weights[d], units.get(d, 1)) for d, own in sums.items()]
-    moves = Moves(l2_squared=parity_sensitivity(p, weights), added=Moves(l2_squared=added_parities(p, weights)))
+    added = Moves(l2_squared=sensitivity.added_parities(p, weights))
+    moves = Moves(l2_squared=sensitivity.parity_sensitivity(p, weights), added=added)
     mean, pair, *more = yield [Ask("moments", parts, moves)]
     more = [replace(m, per=n * 2**m.query.degree) for m in more]
     return BitMoments(coding, (mean, replace(pair, values=symmetric(pair.values, p)), *more))
@@ -305,9 +275,9 @@ def measure_ball(told: Setting, plan: Plan) -> Asking[BitMoments]:
     cut = coding.clips and plan.declared is None
     one, two = (Query.products(degree, coding.middle, cut) for degree in (1, 2))
     if coding.clips:
-        M = Statistic.sum(partial(coded_moments, coding=coding))
+        M = Statistic.sum(partial(counts.coded_moments, coding=coding))
     else:
-        M = bit_sums(told).map(shifted_moments, coding.centre)
+        M = bit_sums(told).map(counts.shifted_moments, coding.centre)
     parts = [Part(one, M.map(_first), p, weight, n * UNIT)]
     for begin, end in strips(p):  # some millions of entries at a time
         above = above_diagonal(begin, end, p)
@@ -337,11 +307,11 @@ def measure_coding(told: Setting, plan: Plan) -> Asking[tuple[Coding, Measuremen
     centre = np.rint(np.clip(means.values, 0, 1) * UNIT).astype(np.int64)
     grid = np.geomspace(0.01, 1, RADII)
     edges = np.floor(grid * p * UNIT**2 / 4).astype(np.int64)
-    exact = Statistic.sum(partial(norm_counts, centre=centre, edges=edges)).map(part)
+    exact = Statistic.sum(partial(counts.norm_counts, centre=centre, edges=edges)).map(part)
     lengths = Part(Query.derived("squared length", p, RADII + 1), exact, RADII + 1)
     (norms,) = yield [Ask("coding", [lengths], Moves.histograms(1), 1 - CENTRE_SHARE)]
     outside = np.cumsum(norms.values[::-1])[::-1][1:] / n  # beyond each edge
-    k = wide_enough(outside, plan.tail)
+    k = counts.wide_enough(outside, plan.tail)
     if k < RADII and grid[k] < 0.8:
         return Coding(centre, int(edges[k]), clips=True), means
     return Coding.half(p), means
@@ -350,7 +320,7 @@ def measure_coding(told: Setting, plan: Plan) -> Asking[tuple[Coding, Measuremen
 def measure_sizes(told: Setting) -> Asking[Measurement]:
     """Rows by number of ones, a column beside the others: a replaced row moves the counts by 2 in ℓ1, √2 in ℓ2."""
     query = Query.derived("number of ones", told.p, told.p + 1)
-    own = Part(query, Statistic.sum(size_counts).map(part), told.p + 1)
+    own = Part(query, Statistic.sum(counts.size_counts).map(part), told.p + 1)
     (found,) = yield [Ask("row sums", [own], Moves.histograms(1))]
     return found
 
@@ -360,7 +330,7 @@ def measure_scores(told: Setting, directions: Floats, edges: Floats) -> Asking[S
     t, inner = edges.shape
     quantised = quantise_directions(directions)
     exact_edges: Integers = np.rint(np.ldexp(edges, DIRECTION_BITS)).astype(np.int64)
-    exact = Statistic.sum(partial(score_counts, directions=quantised, edges=exact_edges)).map(part)
+    exact = Statistic.sum(partial(counts.score_counts, directions=quantised, edges=exact_edges)).map(part)
     own = Part(Query.derived("score", told.p + 1, inner + 1, t), exact, (t, inner + 1), unit=told.n)
     (found,) = yield [Ask("scores", [own], Moves.histograms(t))]
     return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, found.values, float(found.sd))
@@ -373,8 +343,8 @@ def in_cone(trace: Fraction) -> Moves:
 
 def in_ball(radius_squared: Fraction, weight: Fraction) -> Moves:
     """Of means, with this weight, and products of two coordinates of rows in a ball."""
-    added = Moves(l2_squared=added_in_ball(radius_squared, weight))
-    return Moves(l2_squared=ball_sensitivity(radius_squared, weight), added=added)
+    added = Moves(l2_squared=sensitivity.added_in_ball(radius_squared, weight))
+    return Moves(l2_squared=sensitivity.ball_sensitivity(radius_squared, weight), added=added)
 
 
 def sign_sums(bits: Moments) -> Integers:
@@ -393,8 +363,8 @@ def pair_dtype(p: int) -> type[np.floating[Any]]:
     return np.float32 if p > LOW_RANK_COLUMNS else np.float64
 
 
-def _masked(counts: Counts, at: int, mask: Array) -> Integers:
-    return part(counts, at)[mask]
+def _masked(sums: Counts, at: int, mask: Array) -> Integers:
+    return part(sums, at)[mask]
 
 
 def _first(m: Moments) -> Integers:
@@ -419,7 +389,7 @@ class RegainBits:
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
         """Moments of all columns, unless they are many or the rows are trimmed to declared limits first."""
-        return (moments,) if self.width is not None and self.width <= NARROW and not self.limits else ()
+        return (counts.moments,) if self.width is not None and self.width <= NARROW and not self.limits else ()
 
     def plan(self, n: int, p: int, budget: Budget) -> Plan:
         """All public choices."""
@@ -471,20 +441,20 @@ def fit_bits(
     device = denoised.pairs.device
     f, terms = denoised.factors, [denoised.fine]
     if sizes is not None:
-        terms.append(size_term(sizes.values / sizes.per, float(sizes.sd) / sizes.per))
+        terms.append(targets.size_term(sizes.values / sizes.per, float(sizes.sd) / sizes.per))
     directions, edges = score_plan(f) if told.has("scores") else (np.zeros((0, 0)),) * 2
     if len(edges):  # some directions are worth measuring
-        shape = score_term(device, (yield from measure_scores(told, directions, edges)))
+        shape = targets.score_term(device, (yield from measure_scores(told, directions, edges)))
         loose = replace(denoised.prior, mean=np.zeros(plan.factors), sd=np.full(plan.factors, 1.5))
         f = fit_factors(device, [denoised.raw, shape], f, loose, STEPS, float(HOLD))
         terms.append(shape)
     told.tick(0.7)
     steps = plan.final_steps if "scores" in plan.shares else 2 * STEPS if sizes is not None else STEPS
-    y = fit_centres(device, terms, f.logits, steps)
+    y = targets.fit_centres(device, terms, f.logits, steps)
     if len(measured.found) == 2:
         return y
     term = parity_target(measured.found[2:], y)
-    return fit_centres(device, [denoised.fine, term], logit(np.clip(y, 1e-6, 1 - 1e-6)), plan.parity_steps)
+    return targets.fit_centres(device, [denoised.fine, term], logit(np.clip(y, 1e-6, 1 - 1e-6)), plan.parity_steps)
 
 
 def denoise_bits(
@@ -561,8 +531,8 @@ def parity_target(seen: Sequence[Measurement], y: Floats) -> Term:
     z = 2 * y - 1
     q = z[:, i] * z[:, j]
     aims, sds = [z.T @ q / len(z), q.T @ q / len(z)], []
-    for aim, mask, found in zip(aims, parity_masks(y.shape[1]), seen, strict=True):
+    for aim, mask, found in zip(aims, targets.parity_masks(y.shape[1]), seen, strict=True):
         per = found.per / 2**found.query.degree  # of signs
         aim[mask] += empirical_bayes(found.values / per - aim[mask], float(found.sd) / per)[0]
         sds.append(float(found.sd) / per / CLOSE)
-    return parity_term(aims[0], aims[1], (sds[0], sds[1]))
+    return targets.parity_term(aims[0], aims[1], (sds[0], sds[1]))

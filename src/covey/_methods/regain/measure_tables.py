@@ -18,14 +18,9 @@ import numpy as np
 from covey._core.arrays import Floats, Integers
 from covey._core.fit.shrinkage import group_counts
 from covey._core.fit.spectrum import UNIT, RankScores, flips, rank_matrix
+from covey._core.noise import sensitivity
 from covey._core.noise.integers import loose_deviations
 from covey._core.noise.pairlaw import PairLaw, contrast_weights, contrasts, from_contrasts
-from covey._core.noise.sensitivity import (
-    added_pair_tables,
-    dependence_sensitivity,
-    pair_table_sensitivity,
-    simplex_radius_squared,
-)
 from covey._core.numbers.grid import (
     Attribute,
     Category,
@@ -38,16 +33,8 @@ from covey._core.numbers.grid import (
 )
 from covey._core.numbers.tree import Tree
 from covey._core.paper.blocks import WeightedPoints
+from covey._core.tables import distance
 from covey._core.tables.counts import part, side_by_side
-from covey._core.tables.distance import (
-    Ranges,
-    affordable_tables,
-    columns_of,
-    misplaced_codes,
-    one_way_distance,
-    pair_distances,
-    sorted_category_distances,
-)
 from covey._core.tables.domain import (
     FULL_TABLES,
     CodeCounts,
@@ -175,22 +162,24 @@ class Tables:
         sizes, q, total = self.domain.sizes, len(self.domain.sizes), self.total
         if self._pairs is not None:
             low = [1, 2] if q > 1 else [1]
-            parts = [self._pairs.map(pair_distances, total, self.domain, cloud)]
+            parts = [self._pairs.map(distance.pair_distances, total, self.domain, cloud)]
         else:
-            low, parts = [1], [self.one_way.map(one_way_distance, total, q, cloud)]
+            low, parts = [1], [self.one_way.map(distance.one_way_distance, total, q, cloud)]
         # All records at once are asked for where public numbers say that they are few. Of persons no number says so.
         whole = self.steps == 1 and not self.secret
-        rest = tuple(d for d in affordable_tables(self.n, q) if d not in low) if whole else ()
+        rest = tuple(d for d in distance.affordable_tables(self.n, q) if d not in low) if whole else ()
         if rest:
-            kernel = partial(sorted_category_distances, sizes=sizes, cloud=cloud, degrees=rest)
+            kernel = partial(distance.sorted_category_distances, sizes=sizes, cloud=cloud, degrees=rest)
             parts.append(Statistic(then(self._step, kernel), whole=True))
         return [*low, *rest], together(parts)
 
     def misplaced(self, cloud: WeightedPoints) -> tuple[Statistic, int]:
         """The share of records out of place among the centres, in a typical table, and how many columns such a table has."""
-        ranges = Ranges.of(cloud, self.domain)
+        ranges = distance.Ranges.of(cloud, self.domain)
         sizes, seen = ranges.sizes, ranges.cloud(cloud)
-        return self.pairs(ranges.maps).map(misplaced_codes, self.total, sizes, seen), columns_of(sizes)
+        return self.pairs(ranges.maps).map(distance.misplaced_codes, self.total, sizes, seen), distance.columns_of(
+            sizes
+        )
 
 
 # One-way tables and trees.
@@ -291,8 +280,8 @@ def pair_moves(domain: Domain) -> Moves:
     """
     live = [c for c in domain.sizes if c > 1]
     q = len(live)
-    squared, length = pair_table_sensitivity(domain.sizes), simplex_radius_squared(live)
-    added = Moves(l1=q * (q - 1) // 2, l2_squared=added_pair_tables(domain.sizes), trace=length)
+    squared, length = sensitivity.pair_table_sensitivity(domain.sizes), sensitivity.simplex_radius_squared(live)
+    added = Moves(l1=q * (q - 1) // 2, l2_squared=sensitivity.added_pair_tables(domain.sizes), trace=length)
     return Moves(l1=q * (q - 1), l2_squared=squared, trace=2 * length, added=added)
 
 
@@ -363,7 +352,7 @@ def measure_jointly(tables: Tables, law: PairLaw, weights: Sequence[Fraction], p
     every = enumerate(zip(plain, weights, strict=True))
     one_way = [Part(counts.query(j, own), counts.codes(j), own.size, weight) for j, (own, weight) in every]
     parts, places = _cells(tables.pairs(maps).map(centred_counts, d), query, law)
-    moves = Moves(l2_squared=pair_table_sensitivity(d.sizes, weights))
+    moves = Moves(l2_squared=sensitivity.pair_table_sensitivity(d.sizes, weights))
     found = yield [Ask(purpose, [*one_way, *parts], moves)]
     values = _centred(_on_cells(found[len(maps) :], places, d), law)
     pairs = Measurement(query, values, law.sd, law.family, tables.n, purpose)
@@ -399,7 +388,7 @@ def measure_dependence(tables: Tables) -> Asking[tuple[float, float]]:
 
 def look_moves(live: int) -> Moves:
     """How far one row moves the look at the pairs of so many attributes (docs/proofs/sensitivity.md, neighbours.md)."""
-    moved, added = dependence_sensitivity(live), dependence_sensitivity(live, added=True)
+    moved, added = sensitivity.dependence_sensitivity(live), sensitivity.dependence_sensitivity(live, added=True)
     other = Moves(l1=added, l2_squared=added**2, summed=False)
     return Moves(l1=moved, l2_squared=moved**2, summed=False, added=other)
 
