@@ -18,14 +18,8 @@ from typing import Any, Literal
 import numpy as np
 
 from covey._core.arrays import Array, Floats, Integers, require_memory
-from covey._core.paper.blocks import (
-    BlockSums,
-    WeightedPoints,
-    block_sums,
-    damped_means,
-    microaggregate,
-    project_weights,
-)
+from covey._core.paper import blocks
+from covey._core.paper.blocks import BlockSums, WeightedPoints
 from covey._core.paper.bodies import Body, Box, l1_radius
 from covey._core.paper.covering import LatticeCovering, equipartition
 from covey._core.paper.subspace import DIRECTION_BITS, principal_directions, quantise_directions, slack
@@ -63,7 +57,7 @@ def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
     F = np.concatenate([covering.assign(scores(batch, P, records.radius)) for batch in rows.batches()])
     groups = equipartition(F, k)
     X = rows.records()
-    y = microaggregate(block_sums(X, groups, k))
+    y = blocks.microaggregate(blocks.block_sums(X, groups, k))
     loss = covariance_loss(X, groups) * records.unit**2
     return AnonymousCentres(WeightedPoints(y.weights, y.points * records.unit), groups, t, alpha, loss)
 
@@ -87,7 +81,7 @@ def private_centres(records: Records, body: Body, par: PaperParameters, gate: Ga
     F = rows.reduce(partial(cell_sums, P=P, radius=records.radius, covering=covering))
     w = noisy_sizes(F, covering.size, gate) / n
     y = noisy_damped_means(F, covering.size, par, records.radius, gate)
-    cloud = WeightedPoints(project_weights(w), body.project(y * body.radius))
+    cloud = WeightedPoints(blocks.project_weights(w), body.project(y * body.radius))
     return cloud, np.ldexp(P, -DIRECTION_BITS)
 
 
@@ -107,15 +101,15 @@ def scores(batch: Array, P: Floats, radius: float) -> Floats:
 
 def cell_sums(batch: Array, P: Floats, radius: float, covering: LatticeCovering) -> BlockSums:
     """Sizes and sums of the cells of a covering."""
-    return block_sums(batch, covering.assign(scores(batch, P, radius)), covering.size)
+    return blocks.block_sums(batch, covering.assign(scores(batch, P, radius)), covering.size)
 
 
 def _scaled(squares: Counts, radius: float) -> Floats:
     return np.asarray(joined(squares) / radius**2)
 
 
-def _on_grid(blocks: BlockSums, b: float, step: float) -> Integers:
-    return np.rint(damped_means(blocks, b) / step).astype(np.int64)
+def _on_grid(sums: BlockSums, b: float, step: float) -> Integers:
+    return np.rint(blocks.damped_means(sums, b) / step).astype(np.int64)
 
 
 def noisy_sizes(F: Exact[BlockSums], s: int, gate: Gate) -> Integers:

@@ -14,19 +14,11 @@ import numpy as np
 from scipy.special import expit, logit
 
 from covey._core.arrays import Floats, hollow, symmetric
+from covey._core.fit import targets
 from covey._core.fit.centres import Tick
 from covey._core.fit.devices import DOUBLE, Device, descend
 from covey._core.fit.shrinkage import thinning_weights
-from covey._core.fit.targets import (
-    CLOSE,
-    DensePairs,
-    DenseTarget,
-    NoisyMoments,
-    Term,
-    frechet_bounds,
-    moment_term,
-    total,
-)
+from covey._core.fit.targets import CLOSE, DensePairs, DenseTarget, NoisyMoments, Term
 from covey._core.fit.wide import LowRankPairs
 from covey._core.tables.counts import Coding
 
@@ -85,14 +77,14 @@ def denoise(pairs: P, k: int, r: int, tick: Tick, rounds: int = 4, steps: int = 
     for step in range(rounds):
         if step and noisy.coding.clips:
             pairs = pairs.without_clipping(f.centres)
-        term = moment_term(device, noisy.coding, pairs.mean, noisy.mean_sd, pairs.for_factors())
+        term = targets.moment_term(device, noisy.coding, pairs.mean, noisy.mean_sd, pairs.for_factors())
         f = fit_factors(device, [term], f, prior, steps)
         prior = estimate_prior(f, prior, noisy.mean_sd)
         pairs = pairs.set_aside(f.centres)
         tick((step + 1) / rounds)
-    raw = moment_term(device, noisy.coding, pairs.mean, noisy.mean_sd, pairs.measured())
+    raw = targets.moment_term(device, noisy.coding, pairs.mean, noisy.mean_sd, pairs.measured())
     m, half = f.centres.mean(axis=0), Coding.half(len(noisy.mean))
-    fine = moment_term(device, half, m - 0.5, noisy.mean_sd / CLOSE, pairs.denoised(f.centres))
+    fine = targets.moment_term(device, half, m - 0.5, noisy.mean_sd / CLOSE, pairs.denoised(f.centres))
     return Denoised(raw, fine, f, prior, pairs)
 
 
@@ -124,7 +116,7 @@ def fit_factors(
     def objective(x: Any) -> tuple[float, Any]:
         bias, loadings = x[:p], xp.reshape(x[p:end], (p, r))
         points = fixed if hold is None else xp.reshape(x[end:], (k, r))
-        loss, g = total(device, terms, single(bias) + single(points) @ xp.matrix_transpose(single(loadings)))
+        loss, g = targets.total(device, terms, single(bias) + single(points) @ xp.matrix_transpose(single(loadings)))
         d, db = (loadings - centre) / sd, (bias - prior.bias_mean) / prior.bias_sd
         loss += float(xp.sum(d * d) + xp.sum(db * db)) / 2
         slope = xp.matrix_transpose(g) @ single(points) + d / sd
@@ -175,7 +167,7 @@ def atomic_bayes(seen: Floats, model: Floats, sd: float, mean: Floats, mean_sd: 
     bounds, which are known as well as the means are.
     """
     index = np.triu_indices(len(mean), 1)
-    (low, high), off = (bound[index] for bound in frechet_bounds(mean)), seen - model
+    (low, high), off = (bound[index] for bound in targets.frechet_bounds(mean)), seen - model
     # The lower bound is a sum of two noisy means, or 0.
     low_var = np.where((mean[:, None] + mean)[index] > 1, np.sqrt(2) * mean_sd, EXACT) ** 2
     high_var = mean_sd**2
@@ -241,7 +233,7 @@ def aimed_at(found: Denoised[DensePairs], m: Floats, joint: Floats) -> Denoised[
     """The same with these means and joint shares as what the centres should follow."""
     noisy = found.pairs.noisy
     target = DenseTarget.of(hollow(joint - (m[:, None] + m) / 2 + 0.25), noisy.pair_sd / CLOSE)
-    fine = moment_term(DOUBLE, Coding.half(len(m)), m - 0.5, noisy.mean_sd / CLOSE, target)
+    fine = targets.moment_term(DOUBLE, Coding.half(len(m)), m - 0.5, noisy.mean_sd / CLOSE, target)
     return replace(found, fine=fine)
 
 
@@ -308,7 +300,7 @@ class Candidates:
             np.where(strong, base, rotation_invariant(mixed, sd) + product),
             model + beyond_edge(hollow(seen - model), sd),
         ]
-        return cls(m, seen[index], [np.clip(x, *frechet_bounds(m))[index] for x in several])
+        return cls(m, seen[index], [np.clip(x, *targets.frechet_bounds(m))[index] for x in several])
 
     @property
     def steps(self) -> Floats:
@@ -318,7 +310,7 @@ class Candidates:
     def weighted(self, weights: Floats) -> tuple[Floats, Floats]:
         """Means, and the base plus weighted steps as a matrix."""
         joint = symmetric(self.shares[0] + weights @ self.steps, len(self.mean))
-        return self.mean, np.clip(joint, *frechet_bounds(self.mean))
+        return self.mean, np.clip(joint, *targets.frechet_bounds(self.mean))
 
 
 def stack_weights(views: list[tuple[Denoised[DensePairs], NoisyMoments]], free: float) -> Floats:

@@ -491,13 +491,16 @@ def moment_spectrum(noisy: NoisyMoments, mechanism: str, shown: np.random.Genera
 
 
 def shrunken_means(found: Measurement) -> WeightedPoints:
-    """One centre: means shrunk toward their average, and that toward ½, as far as their noise demands."""
-    noisy, sd = found.values, float(found.sd)
-    common = 0.5 + (float(noisy.mean()) - 0.5) / (1 + (sd / 0.25) ** 2 / len(noisy))
+    """One centre: means shrunk toward their average, and that toward ½."""
+    return equal(np.clip(shrunken(found.values, float(found.sd), 0.5, 1 / 16), 0, 1)[None])
+
+
+def shrunken(noisy: Floats, sd: float, blind: float, wide: float) -> Floats:
+    """Numbers shrunk toward their average, and that toward a blind guess of this variance, as far as their noise demands."""
+    common = blind + (float(noisy.mean()) - blind) / (1 + sd**2 / wide / len(noisy))
     # Shares in [0, 1] seldom vary by more than uniform ones do, whatever the noise suggests.
     signal = min(max(float(noisy.var()) - sd * sd, 0.0), 1 / 12) if len(noisy) > 1 else 1 / 12
-    m = np.clip(common + (noisy - common) * signal / (signal + sd * sd), 0, 1)
-    return equal(m[None])
+    return np.asarray(common + (noisy - common) * signal / (signal + sd * sd))
 
 
 def score_plan(f: Factors, least: float = 2.5) -> tuple[Floats, Floats]:

@@ -22,21 +22,12 @@ from covey._core.numbers.grid import BRANCHING, Measure, NumberGrid
 from covey._core.numbers.tree import Tree, tree_measure
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.paper.bodies import Body
-from covey._core.tables.counts import (
-    CODE_BITS,
-    UNIT,
-    RealGrid,
-    Spread,
-    length_counts,
-    moment_sums,
-    part,
-    scale_sums,
-    squares_of,
-)
+from covey._core.tables import counts
+from covey._core.tables.counts import CODE_BITS, UNIT, RealGrid, Spread, part
 from covey._core.tables.domain import RangeCounts
 from covey._methods.laws import BodyLaw
 from covey._methods.model import Ask, Asking, Fitted, Part, Setting, Statistic, entries, with_certificate
-from covey._methods.regain.bits import in_ball, in_cone
+from covey._methods.regain.bits import in_ball, in_cone, shrunken
 from covey._methods.regain.measure_tables import ONE_ROW
 from covey.errors import ParameterError
 from covey.measure.measurement import Measurement
@@ -170,11 +161,11 @@ def measure_margins(told: Setting, plan: RealPlan, public: np.random.Generator) 
     for turn in range(grid.rounds):
         edges = tuple(tree.edges for tree in trees)
         kernel = RangeCounts(tuple(range(p)), edges)
-        counts = Statistic.sum(kernel, partial(coarser, size=grid.size))
+        every = Statistic.sum(kernel, partial(coarser, size=grid.size))
         asks = []
         for i, own in enumerate(edges):
             query = Query([(i,)], {i: Factor(own, np.arange(len(own) - 1))})
-            asks.append(Ask("margins", [Part(query, counts.map(part, i), len(own) - 1)], ONE_ROW, share))
+            asks.append(Ask("margins", [Part(query, every.map(part, i), len(own) - 1)], ONE_ROW, share))
         for tree, found in zip(trees, (yield asks), strict=True):
             tree.see(found.values, float(found.sd))
             law = found.law
@@ -191,7 +182,7 @@ def measure_radius(told: Setting, spread: Spread) -> Asking[int]:
     n, p = told.n, told.p
     grid = radii(p)
     edges = np.floor(grid * UNIT**2).astype(np.int64)
-    exact = Statistic.sum(partial(length_counts, spread=spread, edges=edges)).map(part)
+    exact = Statistic.sum(partial(counts.length_counts, spread=spread, edges=edges)).map(part)
     own = Part(Query.derived("squared length", p, len(edges) + 1), exact, len(edges) + 1)
     (found,) = yield [Ask("radius", [own], ONE_ROW)]
     beyond = np.cumsum(found.values[::-1])[::-1][1:] / n
@@ -212,8 +203,8 @@ def measure_moments(told: Setting, spread: Spread) -> Asking[tuple[Measurement, 
     """
     p, R2 = told.p, spread.radius_squared
     one, two = told.n * UNIT, told.n * UNIT**2
-    sums = Statistic.sum(partial(moment_sums, spread=spread))
-    first, second = sums.map(part), sums.map(squares_of)
+    sums = Statistic.sum(partial(counts.moment_sums, spread=spread))
+    first, second = sums.map(part), sums.map(counts.squares_of)
     single, pairs = (Query(Every(p, degree), {}, "product") for degree in (1, 2))
     if told.pure:
         a = max(1, isqrt(int(CONSTANT * R2)))  # ≈ √(R²/3), in the integer steps of rows
@@ -243,7 +234,7 @@ def measure_moments(told: Setting, spread: Spread) -> Asking[tuple[Measurement, 
 def measure_scales(told: Setting) -> Asking[tuple[Floats, Floats, float]]:
     """Means and mean squares of numbers between 0 and 1, and the deviation of their noise: 2p sums, which move by 1 each."""
     n, p = told.n, told.p
-    own = Part(Query(Every(2 * p, 1), {}, "product"), Statistic.sum(scale_sums).map(part), 2 * p, unit=n * UNIT)
+    own = Part(Query(Every(2 * p, 1), {}, "product"), Statistic.sum(counts.scale_sums).map(part), 2 * p, unit=n * UNIT)
     moves = Moves(linf=UNIT, l2_squared=2 * p * UNIT**2, added=Moves(linf=UNIT, l2_squared=2 * p * UNIT**2))
     (found,) = yield [Ask("means", [own], moves, noise="cube" if told.pure else "independent")]
     half = 0.5 / UNIT  # what cutting off takes, on average
@@ -338,14 +329,7 @@ class RegainBody:
 def _means_alone(told: Setting, public: np.random.Generator) -> Asking[Floats]:
     """Columns by themselves: normal margins inside the box, with shrunken means and spreads."""
     mean, square, sd = yield from measure_scales(told)
-    mean = np.clip(_shrunken(mean, sd, 0.5, 1 / 12), 0, 1)
-    variance = _shrunken(square, sd, 1 / 3, 1 / 12) - mean**2
+    mean = np.clip(shrunken(mean, sd, 0.5, 1 / 12), 0, 1)
+    variance = shrunken(square, sd, 1 / 3, 1 / 12) - mean**2
     variance = np.clip(variance, LEAST_SD**2, mean * (1 - mean) + LEAST_SD**2)
     return copula(POINTS, np.eye(told.p), normal_margins(mean, np.sqrt(variance), POINTS), public)
-
-
-def _shrunken(noisy: Floats, sd: float, blind: float, most: float) -> Floats:
-    """Numbers shrunk toward their average, and that toward a blind guess, as far as their noise demands."""
-    common = blind + (float(noisy.mean()) - blind) / (1 + sd**2 / most / len(noisy))
-    signal = min(max(float(noisy.var()) - sd * sd, 0.0), most) if len(noisy) > 1 else most
-    return np.asarray(common + (noisy - common) * signal / (signal + sd * sd))
