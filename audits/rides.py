@@ -142,6 +142,8 @@ def category_rides():
         category_ride("categories, look, (ε, δ)", [2, 3, 2, 4, 2, 2, 3], 1.0, 1e-6, n=450, tied=True),
         category_ride("categories, one draw", [2, 3, 2, 4, 2], 1.0, 1e-6),
         category_ride("categories, (ε, δ)", [30, 1, 2, 12], 1.0, 1e-6, ordinal=[0]),
+        # Ten triples, five products of four signs and one of five.
+        replace(category_ride("yes/no, triples", [2] * 5, 20.0, triples=3), exercises={"candidates": 16}),
         category_ride("six hundred categories", [600, 3, 1], 1.0, 1e-6, ordinal=[0]),
         category_ride("six hundred categories, pure", [600, 3, 1], 1.0),
     ]

@@ -240,6 +240,11 @@ def one_triple():
     return replaced((covey._methods.regain.important, "moves_of", lambda real: lambda count: real(1)))
 
 
+def signs_twice():
+    """Products of signs count twice in the choice, and its noise is that of once."""
+    return replaced((covey._methods.regain.important, "signs_of", lambda real: lambda *given: 2 * real(*given)))
+
+
 def further_queries_as_one_table():
     """However many tables further queries have, they are noised like one."""
 
@@ -289,6 +294,7 @@ def tree_faults():
             "no choice where exact scores are small", "odometer: numbers, triples", no_choice_where_nothing_stands_out()
         ),
         Fault("scores of triples move by half", "odometer: numbers, triples", scores_as_shares()),
+        Fault("products of signs count twice", "odometer: yes/no, triples", signs_twice()),
         Fault("triples noised like one", "odometer: numbers, triples", one_triple()),
         Fault("triples noised like one, (ε, δ)", "odometer: numbers, triples of a target, (ε, δ)", one_triple()),
         Fault("a triple chosen without noise", "triples: choices", best_without_noise()),

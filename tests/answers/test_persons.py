@@ -306,7 +306,7 @@ def test_three_columns_of_a_person_are_answered_where_their_table_was_chosen(tmp
     assert all_three.low <= pair <= all_three.high
     with pytest.raises(CannotAnswerError, match="at once"):
         ask(found, "share people.a=1 b=0 people.c=1 per event")
-    with pytest.raises(CannotAnswerError, match=r"of three at a time 'people\.a', 'b', 'c'\."):
+    with pytest.raises(CannotAnswerError, match=r"of more at a time 'people\.a', 'b', 'c'\."):
         ask(found, "share people.a=1 b=0 visits.a=1")
     write_tables(found, tmp_path / "tables")
     lines = (tmp_path / "tables" / "triples.csv").read_text().splitlines()

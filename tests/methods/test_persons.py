@@ -117,8 +117,8 @@ def test_an_exclusive_or_of_a_person_is_chosen_measured_certified_and_followed(b
         assert ("three" in found.certificate.bound) == (triples > 0)
     assert gaps[0] > 0.3
     assert gaps[2] < 0.1
-    [three] = [m for m in found.measurements.found if m.query.degree == 3]
-    assert three.query.sets[0] == (2, 3, 4)
+    three = next(m for m in found.measurements.found if m.query.degree == 3)
+    assert three.query.sets == [(2, 3, 4)]
     assert three.query.of == "person"
     far = np.abs(three.table((2, 3, 4)).ravel() - shares[1]).max()
     assert far < 5 * float(three.sd) / three.per

@@ -447,7 +447,7 @@ MOST_COLUMNS = (
     "release.interval(function) gives an approximate interval."
 )
 COARSE = (
-    "these three columns were measured together, {name!r} on {count} levels, and the question tells apart values of one level. "
+    "these columns were measured together, {name!r} on {count} levels, and the question tells apart values of one level. "
     "Conditions on whole levels can be answered: covey tables lists them."
 )
 
@@ -460,9 +460,9 @@ def ratio_of_cells(
     chosen = {tuple(sorted(own)): own for own in evidence.found.chosen(len(attributes))}
     columns = chosen.get(attributes, attributes)
     if not evidence.found.holding(columns):
-        told = [own for own in evidence.found.chosen(3) if max(own) < len(names)]
+        told = [own for d in (3, 4, 5) for own in evidence.found.chosen(d) if max(own) < len(names)]
         some = "; ".join(", ".join(repr(names[a]) for a in one) for one in told)
-        more = f", and of three at a time {some}" if some else ""
+        more = f", and of more at a time {some}" if some else ""
         raise CannotAnswerError(MOST_COLUMNS.format(count=len(attributes), more=more))
     over, under = (_weights(evidence, columns, scores, names) for scores in sides)
     return of_table(evidence, columns, over, under, rows), of_table(evidence, columns, under, None, None)

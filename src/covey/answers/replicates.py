@@ -77,7 +77,7 @@ class Mechanism:
     def method(self) -> Model:
         """The method for bits, for categories and numbers, or for persons, as public facts decide it."""
         codec = self.release.codec
-        triples = len(self.release.evidence.found.chosen(3)) or None  # whoever asked for them
+        triples = sum(len(self.release.evidence.found.chosen(d)) for d in (3, 4, 5)) or None  # whoever asked for them
         if self.release.several:
             return RegainPersons.of(self.release.described.focus(triples=triples), NONE)
         if self.release.flags:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def model_arrays(fitted: Fitted) -> dict[str, Any]:
     if isinstance(law, CodeLaw):  # ranks that swaps of rows keep; triples that were measured, and their levels
         arrays |= {} if law.score is None else {"score": law.score}
         if law.triples:
-            arrays["triples"] = np.array(law.triples.names)
+            arrays["triples"] = np.array(list(zip_longest(*law.triples.names, fillvalue=-1))).T
             arrays |= {f"{x} level": levels for x, levels in law.triples.levels.items()}
     for j, own in law.cells.items() if isinstance(law, CodeLaw | PersonsLaw) else ():
         arrays[f"{j} edges"] = own.edges
@@ -117,7 +118,9 @@ def _rows(model: Mapping[str, Array], codec: Codec, measured: Measurements | Non
     if not codec.flags:
         cells = _cells(model, codec.kinds)
         sizes = tuple(len(cells[j].share) if j in cells else kind.size for j, kind in enumerate(codec.kinds))
-        names = tuple((int(a), int(b), int(c)) for a, b, c in model["triples"]) if "triples" in model else ()
+        names = tuple(tuple(int(x) for x in own if x >= 0) for own in model.get("triples", ()))
+        if not all(3 <= len(own) <= 5 for own in names):
+            raise ValueError("a triple has fewer than three columns, or more than five")
         triples = Triples(names, {x: model[f"{x} level"] for triple in names for x in triple})
         domain, width = Domain(sizes, codec.ordered), sum(sizes)
         law = CodeLaw(cloud, domain, cells, model.get("score"), structural_zeros(codec), triples or None)

@@ -95,7 +95,7 @@ class PrivateSynthesizer(Synthesizer):
         ordinal: the indices of ordered attributes of the domain (numbers, dates).
         at_most: limits [(columns, L), …]: a record has at most L ones in these 0/1 columns. They are public promises.
             Records that break one are trimmed by a fixed rule before they are measured, and synthetic rows keep it.
-        triples: the largest number of triples of columns to choose with noise and measure, with domain or schema.
+        triples: how many triples of columns, or fours and fives of yes/no ones, to choose with noise at most (domain or schema).
         prior: an earlier private bundle of the same schema, such as last year's. It is public information, and is used where
             this year's noisy tables agree with it (of persons with events, for tables of one column).
         person: the column that identifies the person (with a schema). All rows of a person are then protected together:

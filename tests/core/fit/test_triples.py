@@ -11,7 +11,7 @@ from covey._core.tables.domain import Domain
 
 DOMAIN = Domain((2, 3, 2, 2), (False,) * 4)
 LEVELS = {0: np.array([0, 1]), 1: np.array([0, 1, 1]), 2: np.array([0, 1]), 3: np.array([1, 0])}
-CHOSEN = Triples(((0, 1, 2), (0, 2, 3)), LEVELS)
+CHOSEN = Triples(((0, 1, 2), (0, 1, 2, 3)), LEVELS)
 
 
 def points(k, seed=0):
@@ -29,7 +29,7 @@ def exclusive():
 
 def test_the_slope_is_that_of_the_squared_gap():
     g = np.random.default_rng(1)
-    tables = tuple(t / t.sum() for t in g.random((2, 2, 2, 2)))
+    tables = tuple(t / t.sum() for t in (g.random((2, 2, 2)), g.random((2, 2, 2, 2))))
     weights = np.array([0.5, 0.3, 0.2])
     pull = triple_pull(replace(CHOSEN, goals=tables), DOMAIN, 4 * PULL / len(DOMAIN.sizes) ** 2)
 
@@ -85,6 +85,9 @@ def test_candidates_vary_and_name_the_target():
     sizes = (2, 1, 2, 2, 2)
     assert varying_triples(sizes) == ((0, 2, 3), (0, 2, 4), (0, 3, 4), (2, 3, 4))
     assert varying_triples(sizes, 4) == ((0, 2, 4), (0, 3, 4), (2, 3, 4))
+    assert varying_triples(sizes, 4, room=5)[3:] == varying_triples(sizes, room=5)[4:] == ((0, 2, 3, 4),)
+    assert varying_triples((2,) * 3 + (3,) * 3, room=99) == varying_triples((2,) * 3 + (3,) * 3)
+    assert len(varying_triples((2,) * 6, room=20 + 15)) == 35  # six of five more have no room
 
 
 def test_levels_of_bins_become_levels_of_categories():

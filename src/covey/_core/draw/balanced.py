@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from covey._core.arrays import Array, Floats, Integers, strips
-from covey._core.fit.centres import Triple, Triples
+from covey._core.fit.centres import Triple, Triples, table_of
 from covey._core.paper.blocks import WeightedPoints, round_bits
 from covey._core.tables.counts import moments
 from covey._core.tables.domain import Domain, pair_matrix
@@ -394,23 +394,19 @@ class TripleTies:
     def __init__(self, triples: Triples, cloud: WeightedPoints, domain: Domain, codes: Integers) -> None:
         m = len(codes)
         self.triples = triples
-        self.level = np.zeros(domain.total, dtype=np.int64)
-        for a, levels in triples.levels.items():
-            self.level[domain.block(a)] = levels
+        self.level = np.concatenate([triples.levels.get(a, np.zeros(c, int)) for a, c in enumerate(domain.sizes)])
         shares = triples.shares(cloud.points, domain)
         self.error: dict[Triple, Array] = {}
         self.weight: dict[Triple, Array] = {}
         for triple in triples.names:
-            goal = m * np.einsum("k,ki,kj,kl->ijl", cloud.weights, *(shares[x] for x in triple), optimize=True).ravel()
+            goal = m * table_of(cloud.weights, shares, triple).ravel()
             there = np.bincount(self._cells(triple, codes), minlength=len(goal))
             self.error[triple] = (there - goal).astype(np.float32)
             self.weight[triple] = (THREE / (goal + 0.5)).astype(np.float32)
 
     def _cells(self, triple: Triple, codes: Integers) -> Integers:
         """The cells of rows, given by their coordinates in the domain."""
-        _, second, third = self.triples.sizes(triple)
-        a, b, c = (self.level[codes[:, x]] for x in triple)
-        return np.asarray((a * second + b) * third + c)
+        return np.ravel_multi_index([self.level[codes[:, x]] for x in triple], self.triples.sizes(triple))
 
     def _moves(self, a: int, xi: Integers, xj: Integers) -> list[tuple[Triple, tuple[Integers, ...]]]:
         """By triple that names attribute a: the cells of rows i and j before an exchange, and after it."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
+from math import comb
 
 import numpy as np
 from scipy.special import chdtri, softmax
@@ -130,7 +132,7 @@ def fit_category_centres(
         of_three = None if three is None else three(y, np.full(k, 1 / k, f4) if weights is None else weights)
         if weights is not None and scale is not None:
             slope = np.einsum("kd,kd->k", y, g + shift) / 2
-            if of_three is not None:  # of the third degree in y, not of the second
+            if of_three is not None:  # of the third degree in y, or more, not of the second
                 slope += np.einsum("kd,kd->k", y, of_three) / 3
             heights -= weigher((slope - weights @ slope) * scale[:, 0] ** 2, t)
             weights = softmax(heights)
@@ -217,9 +219,9 @@ def _starting_points(goal: Goal, k: int, public: np.random.Generator) -> Floats:
     return np.asarray(np.maximum(shares + cloud, 0.002 * np.maximum(shares, 1e-6)))
 
 
-# Tables of three attributes, on few levels of each: what they should be, centres to start from, and the pull toward them.
+# Tables of three to five attributes, on few levels of each: what they should be, centres to start from, the pull toward them.
 
-Triple = tuple[int, int, int]
+Triple = tuple[int, ...]
 
 
 def level_map(share: Floats, ordered: bool, most: int) -> Integers:
@@ -236,10 +238,14 @@ def level_map(share: Floats, ordered: bool, most: int) -> Integers:
     return np.asarray(np.unique(np.minimum((middle * most).astype(np.int64), most - 1), return_inverse=True)[1])
 
 
-def varying_triples(sizes: Sequence[int], within: int | None = None) -> tuple[Triple, ...]:
-    """All triples of attributes with more than one level, or those with one of them."""
+def varying_triples(sizes: Sequence[int], within: int | None = None, room: int = 0) -> tuple[Triple, ...]:
+    """All triples of attributes with more than one level, and all fours and fives of two levels if so many sets have `room`."""
     live = [a for a, size in enumerate(sizes) if size > 1]
-    return tuple(t for t in combinations(live, 3) if within is None or within in t)
+    two = [a for a in live if sizes[a] == 2]
+    found: list[Triple] = list(combinations(live, 3))
+    for degree in (4, 5):
+        found += combinations(two, degree) if len(found) + comb(len(two), degree) <= room else ()
+    return tuple(t for t in found if within is None or within in t)  # those with one of them
 
 
 @dataclass(frozen=True)
@@ -257,10 +263,9 @@ class Triples:
         """The same triples with levels of categories, whose bins these maps give."""
         return Triples(self.names, {a: levels[maps[a]] for a, levels in self.levels.items()})
 
-    def sizes(self, triple: Triple) -> tuple[int, int, int]:
-        """Levels of the three attributes."""
-        a, b, c = (int(self.levels[x].max()) + 1 for x in triple)
-        return a, b, c
+    def sizes(self, triple: Triple) -> tuple[int, ...]:
+        """Levels of the attributes."""
+        return tuple(int(self.levels[x].max()) + 1 for x in triple)
 
     def shares(self, points: Floats, domain: Domain) -> dict[int, Floats]:
         """Shares of levels in each of some points, by attribute."""
@@ -272,9 +277,17 @@ class Triples:
         return out
 
 
-def deviations(counts: Integers, expected: Integers, starts: Integers) -> Integers:
-    """Σ|count − expected| of each of several tables that lie side by side. One replaced row moves each sum by 2 at most."""
-    return np.asarray(np.add.reduceat(np.abs(counts - expected), starts[:-1]))
+def signs_of(sets: Sequence[Triple], starts: Integers) -> Integers:
+    """For each cell of tables that lie side by side: 0 in those of three attributes, in others the product of their signs."""
+    own = {d: reduce(np.kron, [np.array([1, -1])] * d) for d in (4, 5)}
+    return np.concatenate([own.get(len(s), [0] * size) for s, size in zip(sets, np.diff(starts), strict=True)])
+
+
+def deviations(counts: Integers, expected: Integers, starts: Integers, signs: Integers) -> Integers:
+    """Σ|count − expected| of tables, |Σ sign·(count − expected)| where there are signs: a row moves each by 2 at most."""
+    gap = counts - expected
+    sums = [np.add.reduceat(own, starts[:-1]) for own in (np.where(signs == 0, np.abs(gap), 0), signs * gap)]
+    return np.asarray(sums[0] + np.abs(sums[1]))
 
 
 PULL = 4.0  # weight of a cell of a triple beside that of a pair: triples are few
@@ -284,14 +297,14 @@ LARGEST = 30.0  # times what centres have in a cell: more is noise in a cell tha
 
 
 def shrunken(noisy: Floats, model: Floats, sd: float) -> Floats:
-    """The model's table with what the noisy one says beyond its noise: pairs and the interaction of all three apart.
+    """The model's table with what the noisy one says beyond its noise: the interaction of all attributes apart.
 
     Of each part r of the difference, with f degrees of freedom, (1 − f·sd²/‖r‖²)₊ is kept (James and Stein), and nothing of one
     that noise alone would make as large in one of a thousand tables.
     """
     gap = noisy - model
     three = gap
-    for axis in range(3):
+    for axis in range(gap.ndim):
         three = three - three.mean(axis=axis, keepdims=True)
     free = int(np.prod([size - 1 for size in gap.shape]))
     out = model
@@ -303,11 +316,18 @@ def shrunken(noisy: Floats, model: Floats, sd: float) -> Floats:
     return model if out is model or not kept.any() else np.asarray(kept / kept.sum())
 
 
-def table_of(weights: Array, shares: dict[int, Array], triple: tuple[int, int, int]) -> Array:
+def products(law: Array, shares: Sequence[Array]) -> Array:
+    """For each centre the cells' shares of independent attributes, times what is given."""
+    for own in shares:
+        law = (law[:, :, None] * own[:, None, :]).reshape(len(own), -1)
+    return law
+
+
+def table_of(weights: Array, shares: dict[int, Array], triple: Triple) -> Array:
     """The table of a triple, for a mixture of products."""
-    a, b, c = (shares[x] for x in triple)
-    pair = (weights[:, None, None] * a[:, :, None] * b[:, None, :]).reshape(len(a), -1)
-    return np.asarray((pair.T @ c).reshape(a.shape[1], b.shape[1], c.shape[1]))
+    *others, last = (shares[x] for x in triple)
+    table = products(weights[:, None], others).T @ last
+    return np.asarray(table.reshape([shares[x].shape[1] for x in triple]))
 
 
 def tilted(
@@ -327,8 +347,7 @@ def tilted(
         now = table_of(weights, shares, triple)
         part = min(STRONGEST, float(np.abs(table - now).sum()))
         ratio = np.minimum(table / np.maximum(now, 1e-12), LARGEST)
-        a, b, c = (shares[x] for x in triple)
-        law = (a[:, :, None, None] * b[:, None, :, None] * c[:, None, None, :] * ratio).reshape(k, -1)
+        law = products(np.ones((k, 1)), [shares[x] for x in triple]) * ratio.ravel()
         running = np.cumsum(law, axis=1)
         drawn = (running < (public.random(k) * running[:, -1])[:, None]).sum(axis=1)
         cell = np.unravel_index(np.minimum(drawn, law.shape[1] - 1), table.shape)
@@ -349,14 +368,10 @@ def triple_pull(triples: Triples, domain: Domain, weight: float) -> Callable[[Ar
         slopes = {x: np.zeros_like(shares) for x, shares in own.items()}
         k = len(y)
         for triple, table in zip(triples.names, triples.goals, strict=True):
-            a, b, c = (own[x] for x in triple)
             gap = y.dtype.type(weight) * (table_of(weights, own, triple) - table.astype(y.dtype))
-            i, j, m = gap.shape
-            beyond = (c @ gap.reshape(i * j, m).T).reshape(k, i, j)
-            slopes[triple[0]] += np.einsum("kij,kj->ki", beyond, b)
-            slopes[triple[1]] += np.einsum("kij,ki->kj", beyond, a)
-            both = (a[:, :, None] * b[:, None, :]).reshape(k, i * j)
-            slopes[triple[2]] += both @ gap.reshape(i * j, m)
+            for at, x in enumerate(triple):
+                beside = products(np.ones((k, 1), y.dtype), [own[other] for other in triple if other != x])
+                slopes[x] += beside @ np.moveaxis(gap, at, -1).reshape(-1, gap.shape[at])
         out = np.zeros_like(y)
         for x, slope in slopes.items():
             out[:, domain.block(x)] = slope[:, triples.levels[x]]

@@ -101,7 +101,7 @@ class RegainPersons:
             models = fit_events(goal, generator, told.tick, zeros)
             if told.has("triples"):
                 chosen, goal = yield from self._triples(split, goal, models, told)
-                found = [*found, *([] if chosen is None else [chosen])]
+                found = [*found, *chosen]
                 models = fit_events(goal, generator, told.tick, zeros, models) if goal.triples is not None else models
             sequences = replace(split.law(models, seen, own), barred=barred, timing=plan.timing)
             if place is not None:
@@ -124,7 +124,7 @@ class RegainPersons:
 
     def _triples(
         self, split: Split, goal: EventGoal, models: Sequence[EventModel], told: Setting
-    ) -> Asking[tuple[Measurement | None, EventGoal]]:
+    ) -> Asking[tuple[tuple[Measurement, ...], EventGoal]]:
         """Tables of three attributes of a person that the models miss most, and the goal with what stands out of their noise.
 
         The number of events is such an attribute. Columns of events have one bin here, and so are in no triple.
@@ -142,12 +142,12 @@ class RegainPersons:
         said = self.plan.triples(told.n, told.allowance("triples"))
         affordable = int(said["count"]), int(said["levels"])
         three, chosen = yield from find_triples(looked_at, within, affordable, told)
-        if three is None or chosen is None:
+        if three is None:
             return chosen, goal
         places = {last: first}  # where columns are among those of persons
         names = tuple((a, b, places.get(c, c)) for a, b, c in three.names)
         three = replace(three, names=names, levels={places.get(a, a): to for a, to in three.levels.items()})
-        return chosen, replace(goal, triples=three, triple_weight=(chosen.per / float(chosen.sd)) ** 2)
+        return chosen, replace(goal, triples=three, triple_weight=(chosen[0].per / float(chosen[0].sd)) ** 2)
 
     def _zeros(self, seen: OneWayModel, split: Split) -> tuple[Zeros | None, Zeros | None]:
         """What cannot occur, over the bins of persons (and the number of their events) and of events."""

@@ -5,7 +5,8 @@ that of all pairs together, so a part of the pairs' budget serves them better th
 
 Pairs say nothing of a relation that needs three columns at once, such as an exclusive or. So the centres that pairs lead to are
 compared with the records, triple by triple; those tables that they miss most are chosen with noise, measured, and fitted. How
-many, on how many levels, and whether at all is a public formula. docs/proofs/choice.md has the proofs.
+many, on how many levels, and whether at all is a public formula. Of four and five yes/no columns the products of all their signs
+are compared: what fewer of them say does not count, so that each relation is found once. docs/proofs/choice.md has the proofs.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import comb, sqrt
+from math import comb, log, sqrt
 
 import numpy as np
 
 from covey._core.arrays import Floats, Integers
-from covey._core.fit.centres import Triples, deviations, level_map, shrunken, varying_triples
+from covey._core.fit.centres import Triples, deviations, level_map, shrunken, signs_of, varying_triples
 from covey._core.fit.shrinkage import beyond_noise
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.tables.counts import part
@@ -224,48 +225,51 @@ class Binned:
 
 def find_triples(
     seen: Binned, within: int | None, affordable: tuple[int, int], told: Setting
-) -> Asking[tuple[Triples | None, Measurement | None]]:
+) -> Asking[tuple[Triples | None, tuple[Measurement, ...]]]:
     """The triples whose tables the centres, over bins, miss most, measured; spends "choosing triples" and "triples".
 
-    All triples, or those with the column `within`; `affordable` says how many of them, on how many levels a column. First what is
-    to be fitted, None if nothing stood out of the noise: then the centres stay as they are. Then all that was measured: to keep
-    those alone that stand out of their noise would choose among the noise.
+    In rows also fours and fives of columns on two levels, by the product of all signs. All of them, or those with the column
+    `within`; `affordable` says how many are chosen, and how many levels a column has. First what is to be fitted, None if nothing
+    stood out of the noise: then the centres stay as they are. Then all that was measured, table by table: to keep those
+    alone that stand out of their noise would choose among the noise.
     """
     (count, most), n, steps = affordable, told.n, told.steps
     if not count:
-        return None, None
+        return None, ()
     levels = seen.levels(most)
     sizes = [int(own.max()) + 1 for own in levels]
-    candidates = varying_triples(sizes, within)
+    room = min(MOST_LOOKS // (10 * n), MOST_CELLS // 2**5) if seen.of == "row" else 0  # seconds, for fours and fives
+    candidates = varying_triples(sizes, within, room)
     if not candidates:
-        return None, None
+        return None, ()
     query = seen.query(candidates, levels)
     model, starts = seen.table(query), query.starts
+    signs = signs_of(candidates, starts)
     expected = np.rint(model * (n * steps)).astype(np.int64)
     # What chance alone is expected to make of a table, in rows, and what the noise on it will.
     sd = noise_of(count, told.allowance("triples"))
     chance = CHANCE * np.add.reduceat(np.sqrt(n * model * (1 - model)), starts[:-1]) + CHANCE * sd * np.diff(starts)
+    # Products of signs are many: what chance and the noise of the choice are expected to make of the largest of them.
+    wide, round_ = signs[starts[:-1]] != 0, told.allowance("choosing triples").part(Fraction(1, count))
+    many = log(max(2, wide.sum()))
+    chance[wide] = sqrt(2 * n * many) + float(round_.choice_scale(2)) * many
     offset = np.rint(chance * steps).astype(np.int64)
     counts = Statistic.sum(query.kernel(), kept=True).map(part)
-    scores = Part(query, counts.map(deviations, expected, starts).map(np.subtract, offset), len(candidates))
+    scores = Part(query, counts.map(deviations, expected, starts, signs).map(np.subtract, offset), len(candidates))
     moves = Moves(score=2, added=Moves(score=1))
     (choice,) = yield [Ask("choosing triples", [scores], moves, noise="choice", rounds=count)]
-    cells = [slice(*starts[place : place + 2]) for place in choice.values]
-    parts = [Part(query, counts.map(entries, own), own.stop - own.start) for own in cells]
+    tables = [slice(*starts[place : place + 2]) for place in choice.values]
+    parts = [Part(query, counts.map(entries, own), own.stop - own.start) for own in tables]
     measured = yield [Ask("triples", parts, moves_of(len(parts)))]
     every, names, goals = [candidates[place] for place in choice.values], [], []
-    for triple, own, noisy in zip(every, cells, measured, strict=True):
+    for triple, own, noisy in zip(every, tables, measured, strict=True):
         shape = tuple(sizes[x] for x in triple)
         before = model[own].reshape(shape)
         goal = shrunken(noisy.values.reshape(shape) / n, before, float(noisy.sd) / n)
         if goal is not before:
             names.append(triple)
             goals.append(goal)
-    used = {x: query.factors[x] for x in sorted({x for triple in every for x in triple})}
-    kept = replace(
-        measured[-1],
-        query=replace(query, sets=every, factors=used),
-        values=np.concatenate([m.values for m in measured]),
-    )
+    own_queries = (replace(query, sets=[t], factors={x: query.factors[x] for x in t}) for t in every)
+    kept = tuple(replace(m, query=own_query) for own_query, m in zip(own_queries, measured, strict=True))
     fitted = Triples(tuple(names), {x: levels[x] for triple in names for x in triple}, tuple(goals))
     return fitted if names else None, kept

@@ -288,9 +288,10 @@ def triple_words(found: Mapping[str, float], counted: str = "rows") -> str:
         return "triples: none, because there are no three columns to choose from"
     if not found["count"]:
         return f"triples: none, because noise would hide them or too few {counted} are there for so many columns"
-    among = f"the {found['count']} strongest of {found['candidates']:,} triples are chosen with noise and measured"
+    more = ", fours and fives of yes/no columns" if counted == "rows" else ""
     return (
-        f"triples: {among}, on {found['levels']} levels a column at most; noise on a share about {found['noise']:.2g}"
+        f"triples: the {found['count']} strongest of {found['candidates']:,} triples{more} are chosen with noise and measured, "
+        f"on {found['levels']} levels a column at most; noise on a share about {found['noise']:.2g}"
     )
 
 

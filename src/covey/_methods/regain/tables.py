@@ -61,7 +61,7 @@ from covey._methods.regain.measure_tables import (
 )
 from covey._methods.regain.plan_tables import TOGETHER, TablePlan, fit_steps, most_bins, pair_law
 from covey.measure.measurement import NOTHING as UNMEASURED
-from covey.measure.measurement import Measurements, joined_by_law
+from covey.measure.measurement import Measurement, Measurements, joined_by_law
 from covey.measure.query import Factor, to_bins
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE
@@ -269,7 +269,7 @@ class RegainTables:
             found = WeightedPoints(np.ones(1), sharp.shares[None])
         else:
             found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
-        three = chosen = None
+        three, chosen = None, tuple[Measurement, ...]()
         if told.has("triples"):
             bins, laws = tables.factors(sharp.maps), np.split(sharp.shares, sharp.domain.starts[1:-1])
             looked_at = Binned(tuple(bins.values()), laws, sharp.domain.ordered, found)
@@ -282,7 +282,7 @@ class RegainTables:
         triples = None if three is None else three.of(sharp.maps)
         cloud = WeightedPoints(found.weights, points)
         fitted = CodeLaw(cloud, seen.domain, seen.cells, seen.scores, self.boxes, triples, counted=(tables, counts))
-        every = (*joined_by_law(seen.measured.found), *seen.measured.groups.values(), counted, extra, chosen)
+        every = (*joined_by_law(seen.measured.found), *seen.measured.groups.values(), counted, extra, *chosen)
         kept = Measurements(n, tuple(m for m in every if m is not None))
         return Fitted(fitted, kept, spectrum, size=(told.n, told.size_sd) if told.secret else None)
 
