@@ -169,9 +169,19 @@ def charges(table, *budget, **options):
     return {charge.purpose: charge.amount for charge in made.privacy.charges}, made
 
 
-@pytest.mark.parametrize(("n", "way"), [(300, "margins"), (1500, "look"), (50_000, "pairs")])
+@pytest.mark.parametrize(("n", "way"), [(300, "margins"), (700, "look"), (1500, "pairs")])
 def test_more_rows_take_a_table_from_margins_over_a_look_to_pairs(n, way):
     assert TablePlan(FEW).way(n, make_budget(1)) == way
+
+
+def test_a_look_costs_less_where_pairs_must_reach_far_more_than_its_noise():
+    """Tables of many categories have so noisy pairs that a coarser look decides as well."""
+    budget, many = make_budget(1), TablePlan((Category(12),) * 14)
+    assert TablePlan(FEW).look_part(700, budget) == Fraction(1, 10)
+    assert Fraction(1, 30) <= many.look_part(6000, budget) < Fraction(1, 15)
+    shares = many.shares(6000, budget, Fraction(19, 20))
+    assert shares["look"] < Fraction(1, 15) * Fraction(19, 20)
+    assert sum(shares.values()) == Fraction(19, 20)
 
 
 @pytest.mark.parametrize(
@@ -186,13 +196,13 @@ def test_more_rows_take_a_table_from_margins_over_a_look_to_pairs(n, way):
     ],
 )
 def test_what_has_a_plan_of_its_own_is_not_looked_at(plan):
-    assert plan.way(1500, make_budget(1)) == "pairs"
+    assert plan.way(700, make_budget(1)) == "pairs"
 
 
 def test_a_look_finds_tied_columns_and_leaves_independent_ones_alone():
     """One charge pays for one-way tables and pairs, whatever the look says, and all of it is spent."""
     spent, pairs, laws = [], [], []
-    for table in (tied(1500), loose(1500)):
+    for table in (tied(700), loose(700)):
         found, made = charges(table, 1.0)
         spent.append(found)
         pairs.append(made.measurements.pairs().kept)
@@ -240,15 +250,15 @@ def test_attributes_share_draws_only_where_that_has_less_noise_and_an_important_
 
 def test_a_plan_and_a_statement_say_which_law_is_used():
     plan = TablePlan(FEW)
-    words = {n: plan.noise_words(n, make_budget(1)) for n in (300, 1500, 50_000)}
+    words = {n: plan.noise_words(n, make_budget(1)) for n in (300, 700, 50_000)}
     assert all("K-norm noise, 2" in own and "times less than Laplace noise" in own for own in words.values())
     assert "released as independent" in words[300]
-    assert "a look for a tenth" in words[1500]
+    assert "a look for a tenth" in words[700]
     assert "pairs of columns are measured" in words[50_000]
     assert "Gaussian noise" in plan.noise_words(50_000, make_budget(1, 1e-9))
     mixed = TablePlan((Category(3), NumberGrid(100)))
     assert "K-norm or Laplace noise" in mixed.noise_words(1000, make_budget(1))
-    made = charges(tied(1500), 1.0)[1]
+    made = charges(tied(700), 1.0)[1]
     assert made.privacy.noise == ("laplace", "knorm", "matrix", "cube")
     assert made.privacy.noise_words == "discrete Laplace, K-norm, matrix Laplace, cube"
 
@@ -317,7 +327,7 @@ def test_a_look_where_the_number_of_rows_is_secret_leaves_independent_columns_al
 
     Without a look pairs would be measured of both."""
     g, sizes = np.random.default_rng(0), [3] * 8
-    tied, apart = np.repeat(g.integers(0, 3, (900, 1)), 8, axis=1), g.integers(0, 3, (900, 8))
+    tied, apart = np.repeat(g.integers(0, 3, (500, 1)), 8, axis=1), g.integers(0, 3, (500, 8))
 
     def pairs(X):
         made = covey.PrivateSynthesizer(1.0, domain=sizes, neighbours="add-or-remove-one", seed=0).fit(X)

@@ -12,7 +12,9 @@ from covey._core.fit.shrinkage import (
     group_counts,
     grouped_bins,
     grouped_histogram,
+    project_to_total,
     thinning_weights,
+    threshold,
 )
 
 
@@ -72,6 +74,19 @@ def test_denoised_histograms_are_counts_and_beat_the_noise(size, ordered):
     assert np.mean(better) < 0
     for candidate in denoisers(size, ordered):
         assert candidate(noisy, sd, 5000.0).sum() == pytest.approx(5000)
+
+
+def test_rare_categories_outlive_much_noise():
+    """Posterior means are closer than projections and thresholds, whose weights are chance where noise is a share of 0.06."""
+    generator, truth = np.random.default_rng(0), np.array([280.0, 15.0, 5.0])
+    errors = []
+    for _ in range(300):
+        noisy = truth + generator.normal(0, 18.0, 3)
+        found = [denoise_histogram(noisy, 18.0, 300.0, False, generator), project_to_total(noisy, 300.0)]
+        errors.append([np.abs(x - truth).sum() for x in (*found, threshold(noisy, 36.0, 300.0))])
+    posterior, projected, cut = np.mean(errors, axis=0)
+    assert posterior < 0.9 * projected
+    assert posterior < 0.9 * cut
 
 
 GROUPS = np.repeat(np.arange(20), 30)  # twenty groups of thirty categories

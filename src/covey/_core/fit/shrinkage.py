@@ -12,8 +12,8 @@ from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
-from scipy.special import expit
+from scipy.optimize import brentq, nnls
+from scipy.special import expit, gammaln
 
 from covey._core.arrays import Floats, Integers
 
@@ -84,18 +84,25 @@ def thinning_weights(gram: Floats, moment: Floats, ridge: float) -> Floats:
 
 # (noisy counts, noise sd, total) → non-negative counts with that total
 Denoiser = Callable[[Floats, float, float], Floats]
+SMOOTHED = 12  # categories from which on ordered ones are smoothed
+# Up to so many categories, and beyond this noise on a share, tables are posterior means. Weights by thinning are chance there:
+# thresholds took rare categories away, and one-way tables of telco and adult (300 to 1,000 rows) were up to a quarter worse.
+FEW, NOISY = 100, 1 / 200
+SHARES = 0.3, 1.0, 3.0  # parameters of Dirichlet laws, of all categories together: chosen on telco and adult
 
 
 def denoise_histogram(
     v: Floats, sd: float, total: float, ordered: bool, public: np.random.Generator, prior: Floats | None = None
 ) -> Floats:
-    """An exponentially weighted mean of the candidates, scored by thinning.
+    """An exponentially weighted mean of the candidates, scored by thinning; of few categories in much noise, posterior means.
 
     v + ξ and v − ξ, with ξ of the noise's own variance, have independent errors (for Gaussian noise) of twice the
     variance: each candidate runs on the one and is scored on the other. Weights exp(−loss/(4·sd²)), the temperature of
     Leung and Barron (2006). Shares that are expected, from public information, give candidates of their own.
     """
-    candidates = denoisers(len(v), ordered, prior)
+    candidates = denoisers(len(v), ordered, prior, sd > NOISY * total)
+    if len(candidates) == 1:
+        return candidates[0](v, sd, total)
     losses = np.zeros(len(candidates))
     draws = 8
     for _ in range(draws):
@@ -109,11 +116,14 @@ def denoise_histogram(
     return np.asarray(trust * found + (1 - trust) * total / len(v))
 
 
-def denoisers(size: int, ordered: bool, prior: Floats | None = None) -> list[Denoiser]:
+def denoisers(size: int, ordered: bool, prior: Floats | None = None, noisy: bool = False) -> list[Denoiser]:
     """The candidates for an attribute with so many categories, and with shares that are expected, if any are."""
-    out: list[Denoiser] = [lambda v, sd, n: project_to_total(v, n)]
-    out += [lambda v, sd, n, t=t: threshold(v, t * sd, n) for t in (1.0, 2.0, 3.0)]  # type: ignore[misc]
-    if ordered and size >= 12:
+    smoothed = ordered and size >= SMOOTHED
+    out: list[Denoiser] = [lambda v, sd, n: posterior_shares(v / n, sd / n) * n]
+    if smoothed or not 1 < size <= FEW or not noisy:
+        out = [lambda v, sd, n: project_to_total(v, n)]
+        out += [lambda v, sd, n, t=t: threshold(v, t * sd, n) for t in (1.0, 2.0, 3.0)]  # type: ignore[misc]
+    if smoothed:
         smooth = [partial(haar_smooth, t=t) for t in (2.0, 3.0)]
         out += [lambda v, sd, n, f=f: project_to_total(f(v, sd), n) for f in smooth]  # type: ignore[misc]
         out += [lambda v, sd, n, f=f: threshold(f(v, sd), sd / 3, n) for f in smooth]  # type: ignore[misc]
@@ -134,6 +144,37 @@ def _apart(prior: Floats, t: float, v: Floats, sd: float, total: float) -> Float
     """The expected counts, but for those that stand t deviations apart."""
     expected = total * prior
     return project_to_total(np.where(np.abs(v - expected) > t * sd, v, expected), total)
+
+
+def posterior_shares(v: Floats, sd: float) -> Floats:
+    """Posterior means of shares under Dirichlet laws, each weighed by its evidence.
+
+    A Dirichlet law is one of independent gamma variables given their sum. Given that of the posterior too, in the mean: all
+    densities are tilted by one factor exp(−λx). The evidence is that of a saddle point at λ.
+    """
+    c = len(v)
+    edges = np.linspace(0, 1, int(np.clip(4 / sd, 60, 4 / NOISY)) + 1) ** 2
+    x = (edges[1:] + edges[:-1]) / 2
+    fit, found, evidence = -(((v[:, None] - x) / sd) ** 2) / 2, [], []
+    for alpha in (min(1.0, whole / c) for whole in SHARES):
+        mass = fit + np.log(np.diff(edges**alpha))
+
+        def tilted(tilt: float, mass: Floats = mass) -> tuple[Floats, float, float]:
+            power = mass - tilt * x
+            top = power.max(axis=1, keepdims=True)
+            density = np.exp(power - top)
+            whole = density.sum(axis=1)
+            mean = density @ x / whole
+            variance = float((density @ x**2 / whole - mean**2).sum())
+            return mean, variance, float((np.log(whole) + top[:, 0]).sum())
+
+        most = 2 / sd**2 * (1 + float(np.abs(v).max())) + 4 * c
+        tilt = float(brentq(lambda tilt: tilted(tilt)[0].sum() - 1, -most, most, xtol=1e-6 * most))
+        mean, variance, logs = tilted(tilt)
+        found.append(mean / mean.sum())
+        evidence.append(logs + tilt - np.log(variance + 1e-300) / 2 - c * gammaln(1 + alpha) + gammaln(c * alpha))
+    weights = np.exp(np.array(evidence) - max(evidence))
+    return np.asarray(weights @ np.array(found) / weights.sum())
 
 
 def project_to_total(v: Floats, total: float) -> Floats:
