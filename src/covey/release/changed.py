@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from covey._core.arrays import Integers
-from covey._libraries import pl
 from covey.release.numbers import there
 from covey.release.summary import point
 from covey.table.attributes import MISSING, ColumnLog, Grid, Labels
 from covey.table.codec import Codec
-from covey.table.columns import MISSING_WORDS, Table, Words, as_text, parse
+from covey.table.columns import MISSING_WORDS, Table, as_text, cell_by_cell, parse
 from covey.table.fields import LARGEST
 from covey.table.rules import Mask
 
@@ -40,7 +39,7 @@ class Changes:
         kinds: dict[str, dict[str, Mask]] = {}
         values: dict[str, Integers] = {}
         for j, name in enumerate(codec.names):
-            attribute, column = codec.attributes[name], _series(table.columns[name])
+            attribute, column = codec.attributes[name], cell_by_cell(table.columns[name])
             if isinstance(attribute, Labels):
                 plain = copy(attribute)
                 plain.fill, plain.unknown = MISSING, UNKNOWN
@@ -102,14 +101,6 @@ class Changes:
         if "emptied" in own:
             out["type"] = attribute.field.type
         return out
-
-
-def _series(column: Any) -> Any:
-    """A column of a table as one series."""
-    if not isinstance(column, Words):
-        return column
-    words = pl.concat([column.words, pl.Series([None], dtype=column.words.dtype)])
-    return words.gather(np.where(column.places < 0, len(column.words), column.places))
 
 
 def _number_changes(attribute: Grid, column: Any, cells: Integers, binned: bool) -> tuple[dict[str, Mask], Integers]:

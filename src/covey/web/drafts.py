@@ -21,7 +21,7 @@ from covey.table.column_drafts import Note, may_identify
 from covey.table.description import Description, is_package, joint_field
 from covey.table.dialects import Dialect
 from covey.table.fields import ORDERED_TYPES, Field
-from covey.table.resources import BARE, Resource
+from covey.table.resources import BARE, FLAGS, Resource
 from covey.table.rules import Rule
 from covey.table.schema import Schema, spelled_as
 from covey.table.sources import ARROW_SUFFIXES, read_table
@@ -34,7 +34,6 @@ SUFFIXES = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".txt", ".xlsx", *ARROW_SUFFI
 # What a card's form holds besides its type.
 TYPED = ("minimum", "maximum", "bins", "decimals", "other", "enum", "missing")
 STATES = ("look", "open", "done", "out")  # of columns, those that need a person first
-TICKED = ("numbered", "positions", "gaps")  # what is measured of events besides
 
 File = tuple[Path, str]  # a private copy, and the name that its owner knows it by
 
@@ -259,7 +258,7 @@ def joint_schema(package: Description) -> Schema:
 
 def read_link(form: Form, link: Description) -> Description:
     """What the tables are called and how events hang together, as a form says it."""
-    ticked: dict[str, Any] = {name: form.has(name) for name in TICKED}
+    ticked: dict[str, Any] = {name: form.has(name) for name in FLAGS}
     most = whole(form.get("at_most"), "the number of events")
     persons, events = (
         replace(part, name=form.get(field, part.name).strip())
@@ -271,7 +270,7 @@ def read_link(form: Form, link: Description) -> Description:
 
 def link_form(link: Description) -> dict[str, str]:
     """The form that says how events hang together now: what `read_link` reads."""
-    ticked = {name: "on" for name in TICKED if getattr(link.link, name)}
+    ticked = {name: "on" for name in FLAGS if getattr(link.link, name)}
     names = {"persons": link.unit.name, "events": link.events.name}
     return names | {"at_most": str(link.link.at_most), "order": link.link.order or ""} | ticked
 
