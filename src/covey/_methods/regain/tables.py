@@ -17,17 +17,10 @@ from typing import Any
 import numpy as np
 
 from covey._core.arrays import Array, Floats, Integers, blas_threads
+from covey._core.fit import spectrum
 from covey._core.fit.centres import Goal, fit_category_centres
 from covey._core.fit.shrinkage import denoise_histogram, grouped_bins, grouped_histogram
-from covey._core.fit.spectrum import (
-    Denoisers,
-    NormalTables,
-    Sharpened,
-    noisy_spectrum,
-    rank_scores,
-    restore_ranks,
-    sharpened,
-)
+from covey._core.fit.spectrum import Denoisers, NormalTables, Sharpened
 from covey._core.noise.pairlaw import PairLaw
 from covey._core.numbers.grid import Attribute, Category, Cells, category_bins, cell_bins, grids, make_cells
 from covey._core.numbers.tree import tree_measure
@@ -37,6 +30,7 @@ from covey._core.tables.events import Histories
 from covey._core.tables.zeros import NO_BOXES, Boxes
 from covey._methods.laws import CodeLaw
 from covey._methods.model import Asking, Fitted, Setting, paid_by
+from covey._methods.regain import measure_tables
 from covey._methods.regain.important import (
     NOTHING,
     ROWS_A_COLUMN,
@@ -47,18 +41,7 @@ from covey._methods.regain.important import (
     measure_important,
     restored,
 )
-from covey._methods.regain.measure_tables import (
-    OneWay,
-    OneWayCounts,
-    Tables,
-    first_kernel,
-    late_kernel,
-    measure_dependence,
-    measure_jointly,
-    measure_one_way,
-    measure_pairs,
-    measure_ranks,
-)
+from covey._methods.regain.measure_tables import OneWay, OneWayCounts, Tables
 from covey._methods.regain.plan_tables import TOGETHER, TablePlan, fit_steps, most_bins, pair_law
 from covey.measure.measurement import NOTHING as UNMEASURED
 from covey.measure.measurement import Measurement, Measurements, joined_by_law
@@ -142,7 +125,7 @@ class RegainTables:
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
         """Pair tables of categories, or counts of codes, as far as there is room; numbers that are counted later."""
-        return (first_kernel(self.attributes), *late_kernel(self.attributes))
+        return (measure_tables.first_kernel(self.attributes), *measure_tables.late_kernel(self.attributes))
 
     def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
         """One-way measures, pairs, ranks, certificate."""
@@ -157,11 +140,11 @@ class RegainTables:
             own, known = told.allowance(TOGETHER), None
             first = self.plan.one_way_part(told.n, own)
             if told.has("look"):
-                seen, sd = yield from measure_dependence(whole)
+                seen, sd = yield from measure_tables.measure_dependence(whole)
                 # Pairs are measured if they stand out of the look's noise: most tables are less tied than those that pay.
                 first = first if seen - sd > self.plan.needed(told.n, own) else WHOLE
             else:
-                known = yield from measure_jointly(whole, *self.plan.joint_law(told.n, own), TOGETHER)
+                known = yield from measure_tables.measure_jointly(whole, *self.plan.joint_law(told.n, own), TOGETHER)
             parts = {"histograms": first, "pairs": 1 - first}
             paid = {name: part * told.planned[TOGETHER] for name, part in parts.items()}
             inner = replace(told, planned={**told.planned, **paid})
@@ -170,7 +153,7 @@ class RegainTables:
     def _fitted(self, told: Setting, whole: Tables | None, known: OneWay | None = None) -> Asking[Fitted]:
         """As planned, or as a look has decided; `known` is what was measured in one draw."""
         counts = OneWayCounts.of(told.n, self.attributes) if whole is None else whole.counts
-        one_way = (yield from measure_one_way(counts, self.plan, told)) if known is None else known
+        one_way = (yield from measure_tables.measure_one_way(counts, self.plan, told)) if known is None else known
         if told.secret:
             told = told.refined(*zip(*one_way.sizes, strict=True))
             one_way, whole = one_way.of(told.n), self._whole(told)
@@ -229,7 +212,7 @@ class RegainTables:
         merged, shares = seen.bins, seen.bin_shares
         if seen.measured.pairs is None:
             law = pair_law(merged, budget, tables.steps)
-            counted = yield from measure_pairs(tables, maps, law)
+            counted = yield from measure_tables.measure_pairs(tables, maps, law)
             counted = replace(counted, purpose=TOGETHER) if told.has("look") else counted
         else:
             law, counted = seen.measured.pairs
@@ -240,23 +223,23 @@ class RegainTables:
             pairs = averaged(pairs, sd, extra, merged)
         mean = shares - np.repeat(1 / merged.counts, merged.counts)
         centred = merged.off_blocks(pairs - np.outer(mean, mean))  # noisy covariances
-        spectrum, shown = None, told.public("spectrum")
+        eigenvalues, shown = None, told.public("spectrum")
         if law.family != UNMEASURED:  # beside eigenvalues of simulated noise of the same law
-            spectrum = noisy_spectrum(centred, law.simulate(shown) / n)
+            eigenvalues = spectrum.noisy_spectrum(centred, law.simulate(shown) / n)
         tick(0.2)
         covariances, normal = self._denoised(centred, law, n, seen, generator)
         if extra is not None:
             covariances = restored(covariances, centred, sd, extra, merged)
         sharp, ranks = Sharpened(merged, shares, covariances, maps), None
         if normal is not None:
-            first = rank_scores(shares, merged, seen.specials)
+            first = spectrum.rank_scores(shares, merged, seen.specials)
             known = told.has("ranks") and len(first.attributes) > 1
             if known:
-                sums = yield from measure_ranks(tables, maps, first, told)
+                sums = yield from measure_tables.measure_ranks(tables, maps, first, told)
                 own = sums.values, float(sums.sd), n
-                sharp = replace(sharp, covariances=restore_ranks(covariances, centred, sd, first, own, shares))
-            sharp = sharpened(sharp, (normal, normal.best(centred, sd)), seen.shares, seen.specials) or sharp
-            ranks = rank_scores(sharp.shares, sharp.domain, seen.specials) if known else None
+                sharp = replace(sharp, covariances=spectrum.restore_ranks(covariances, centred, sd, first, own, shares))
+            sharp = spectrum.sharpened(sharp, (normal, normal.best(centred, sd)), seen.shares, seen.specials) or sharp
+            ranks = spectrum.rank_scores(sharp.shares, sharp.domain, seen.specials) if known else None
         tick(0.4)
         steps = fit_steps(n, self.plan.declared, budget, sharp.domain.total)
         fine = self.boxes.on(seen.domain, [edges[:-1] for edges in seen.edges]) if self.boxes else None
@@ -284,7 +267,7 @@ class RegainTables:
         fitted = CodeLaw(cloud, seen.domain, seen.cells, seen.scores, self.boxes, triples, counted=(tables, counts))
         every = (*joined_by_law(seen.measured.found), *seen.measured.groups.values(), counted, extra, *chosen)
         kept = Measurements(n, tuple(m for m in every if m is not None))
-        return Fitted(fitted, kept, spectrum, size=(told.n, told.size_sd) if told.secret else None)
+        return Fitted(fitted, kept, eigenvalues, size=(told.n, told.size_sd) if told.secret else None)
 
     def _denoised(
         self, centred: Floats, law: PairLaw, n: int, seen: OneWayModel, generator: np.random.Generator
@@ -344,5 +327,5 @@ class OneWayModel:
 
         Pairs of ordered categories hold nearly all of their ranks: swaps that keep these as well made them worse.
         """
-        found = rank_scores(np.concatenate(self.shares), self.domain, self.specials)
+        found = spectrum.rank_scores(np.concatenate(self.shares), self.domain, self.specials)
         return found.score if self.cells and len(found.attributes) > 1 else None
