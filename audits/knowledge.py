@@ -38,6 +38,10 @@ SCHEMA = Schema.from_dict(
             {"name": "cough", "type": "boolean", "constraints": {"required": True}},
             {"name": "fever", "type": "boolean", "constraints": {"required": True}},
             {"name": "rash", "type": "boolean", "constraints": {"required": True}},
+            *(
+                {"name": f"eyes_{own}", "type": "boolean", "constraints": {"required": True}}
+                for own in ("blue", "brown", "grey")
+            ),
             {"name": "adult", "type": "boolean", "covey": {"derived": {"expression": "age >= 18"}}},
         ],
         "covey": {
@@ -48,19 +52,23 @@ SCHEMA = Schema.from_dict(
                 {"linear": {"coefficients": {"age": 1, "least": 1}, "maximum": 140}},
                 {"body": {"fields": ["food", "rent"], "sum": {"maximum": 30}}},
                 {"at_most": {"fields": ["cough", "fever", "rash"], "limit": 2}},
+                {"one_of": {"fields": ["eyes_blue", "eyes_brown", "eyes_grey"]}},
             ]
         },
     }
 )
 EARLIER = 400  # rows of the earlier release
-KINDS = ("forbid", "requires", "less_equal", "linear", "body", "at_most")
-PLAIN = (40, True, "A", 10, 20, 5, 5, False, False, True)
+KINDS = ("forbid", "requires", "less_equal", "linear", "body", "at_most", "one_of")
+EYES = (True, False, False)
+PLAIN = (40, True, "A", 10, 20, 5, 5, False, False, True, *EYES)
 BREAKING = {
-    "a married child": (10, True, "A", 10, 20, 5, 5, False, False, True),
-    "an adult in the children's ward": (40, True, "C", 10, 20, 5, 5, False, False, True),
-    "out of order": (40, True, "A", 60, 0, 5, 5, False, False, True),
-    "beyond both sums": (99, True, "B", 55, 60, 20, 20, False, False, True),
-    "too many flags": (40, False, "B", 10, 20, 0, 20, True, True, True),
+    "a married child": (10, True, "A", 10, 20, 5, 5, False, False, True, *EYES),
+    "an adult in the children's ward": (40, True, "C", 10, 20, 5, 5, False, False, True, *EYES),
+    "out of order": (40, True, "A", 60, 0, 5, 5, False, False, True, *EYES),
+    "beyond both sums": (99, True, "B", 55, 60, 20, 20, False, False, True, *EYES),
+    "too many flags": (40, False, "B", 10, 20, 0, 20, True, True, True, *EYES),
+    "eyes of two colours": (40, True, "A", 10, 20, 5, 5, False, False, True, False, True, True),
+    "eyes of none": (40, True, "A", 10, 20, 5, 5, False, False, True, False, False, False),
 }
 
 
@@ -79,7 +87,8 @@ def table(seed, first, n=900, breaking=False):
         flags[flags.all(axis=1), 0] = False
         most, rent = np.minimum(least + g.integers(0, 20, n), 60), g.integers(0, 15, n)
         married = (age > 15) & (g.random(n) < 0.6)
-    rows = list(zip(age, married, ward, least, most, food, rent, *flags.T, strict=True))
+    eyes = g.random((n, 3)) < 0.5 if breaking else np.eye(3, dtype=bool)[g.choice(3, n, p=[0.2, 0.5, 0.3])]
+    rows = list(zip(age, married, ward, least, most, food, rent, *flags.T, *eyes.T, strict=True))
     rows[0] = first
     names = [field.name for field in SCHEMA.fields[:-1]]
     return {name: list(map(_cell, column)) for name, column in zip(names, zip(*rows, strict=True), strict=True)}

@@ -1,6 +1,6 @@
 """What public knowledge and a few triples give: an exclusive or, a column to be predicted, last year's release.
 
-python -m benchmarks.knowledge [--parts xor,none,target,important,prior,rules] [--seeds 2] [--out docs/benchmarks/knowledge.md]
+python -m benchmarks.knowledge [--parts xor,none,target,…,onehot] [--seeds 2] [--out docs/benchmarks/knowledge.md]
 
 Reads adult.csv and national2019.csv from the folder in COVEY_DATA. Rules are judged by NIST's own program (`benchmarks.nist`).
 Figures of true rows are computed without noise and are no part of any release.
@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -248,6 +248,35 @@ def rules(seeds) -> Iterator[str]:
         yield f"| {name} | {len(schemas[True].rules)} | {spent[False]:.1f} | {spent[True]:.1f} | {ratio:.2f} |"
 
 
+def onehot(seeds) -> Iterator[str]:
+    """Categories as yes/no columns, with and without saying that these exclude each other."""
+    yield "| rows | guarantee | one_of | RMSE of pairs | total variation of pairs | seconds |"
+    yield "|---|---|---|---|---|---|"
+    table = adult()
+    kept = [j for j, c in enumerate(table.columns) if not c.ordered or c.name == "education-num"]
+    sets = [[f"{table.columns[j].name}_{k}" for k in range(table.columns[j].size)] for j in kept]
+    fields = tuple(covey.Field(name, "boolean", required=True, flags=("0", "1")) for own in sets for name in own)
+    said = tuple(covey.AtMost.one_of(own) for own in sets)
+    apart = np.repeat(np.arange(len(sets)), [len(own) for own in sets])
+    for n, delta in product((5000, len(table.codes)), (0.0, DELTA)):
+        found: dict[bool, list[tuple[float, ...]]] = {False: [], True: []}
+        for seed, ruled in product(range(seeds), found):
+            rows = table.codes[np.random.default_rng(seed).permutation(len(table.codes))[:n]][:, kept]
+            X = np.hstack([rows[:, [i]] == np.arange(len(own)) for i, own in enumerate(sets)]).astype(np.uint8)
+            frame = polars.DataFrame({field.name: column for field, column in zip(fields, X.T, strict=True)})
+            schema, begin = covey.Schema(fields, rules=said if ruled else ()), time.process_time()
+            Y = covey.PrivateSynthesizer(1.0, delta, schema=schema, seed=seed).fit(frame).sample(n).to_numpy()
+            off = (X.T.astype(float) @ X - Y.T.astype(float) @ Y) / n
+            pairs = np.zeros((len(sets), len(sets)))
+            np.add.at(pairs, (apart[:, None], apart[None, :]), np.abs(off) / 2)
+            rmse = float(np.sqrt((off[apart[:, None] != apart[None, :]] ** 2).mean()))
+            tv = float(pairs[np.triu_indices(len(sets), 1)].mean())
+            found[ruled].append((rmse, tv, time.process_time() - begin))
+        for ruled, figures in found.items():
+            rmse, tv, seconds = np.mean(figures, axis=0)
+            yield f"| {n:,} | {word(delta)} | {'yes' if ruled else 'no'} | {rmse:.5f} | {tv:.4f} | {seconds:.0f} |"
+
+
 def word(delta):
     return "(1, 1e-9)" if delta else "pure 1"
 
@@ -259,6 +288,7 @@ PARTS: dict[str, tuple[str, Callable[[int], Iterator[str]]]] = {
     "important": ("Pairs that matter", important),
     "prior": ("Last year's release", prior),
     "rules": ("What rules cost in time", rules),
+    "onehot": ("One category in many columns", onehot),
 }
 
 

@@ -227,7 +227,10 @@ def draw_rule(chance: Chance, kind: str, fields: list[dict[str, Any]]) -> dict[s
     numbers = [f for f in fields if f["type"] in NUMBERS]
     if kind == "at_most":
         named = chance.some(flags, 1) if flags else []
-        return {kind: {"fields": named, "limit": chance.randint(0, len(named))}} if named else None
+        limit = chance.randint(0, len(named)) if named else 0
+        if limit < 2 <= len(named) != 3:  # three with limit 1 are one category unasked
+            return {"one_of": {"fields": named, "none": True} if limit else named}
+        return {kind: {"fields": named, "limit": limit}} if named else None
     if kind == "less_equal":
         family = chance.choice([("integer", "number"), ("date",), ("datetime",), ("time",)])
         named = [f["name"] for f in fields if f["type"] in family]

@@ -15,7 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,7 @@ def strict(seed: int, seen: list[str]) -> Iterator[None]:
             (page, "reason", told),
             (pictures, "reason", told),
             (bundle, "add_words", noted),
-            (bundle, "_bounds", rows_bounds),
+            (bundle, "_bounded", lambda release, seen: replace(release, own=rows_bounds(release, seen))),
         ]
         for place, name, other in places:
             stack.enter_context(patch.object(place, name, other))

@@ -124,6 +124,10 @@ def keeps(rule: Mapping[str, Any], row: Row, fields: Mapping[str, Any]) -> bool:
     [(word, body)] = rule.items()
     if word == "at_most":
         return sum(row[name] is True for name in body["fields"]) <= body["limit"]
+    if word == "one_of":
+        cells = [row[name] for name in (body["fields"] if isinstance(body, Mapping) else body)]
+        ones, none = cells.count(True), isinstance(body, Mapping) and body.get("none", False)
+        return ones == 1 or (ones == 0 and (none or None in cells))
     if word == "less_equal":
         left, right = row[body["left"]], row[body["right"]]
         return not (is_number(left) and is_number(right)) or left <= right

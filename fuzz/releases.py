@@ -25,7 +25,7 @@ NAMED = {
     *(f"kind {kind}" for kind in KINDS),
     *(f"type {kind}" for kind in TYPES),
     *(f"array {kind}" for kind in ARRAYS),
-    *(f"rule {kind}" for kind in RULES),
+    *(f"rule {kind}" for kind in (*RULES, "one_of")),
     *(f"field {tie}" for tie in (*TIES, "required")),
     *(f"option {option}" for option in OPTIONS),
     *(f"linked {word}" for word in LINKS),

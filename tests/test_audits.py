@@ -49,7 +49,7 @@ def emptied():
     three = persons.person_ride(
         "three", persons.LABELS.focus(triples=1), persons.visits(400, 3, 5, values=4), 40.0, values=4
     )
-    kept = {"a neighbour": knowledge.table(0, (50, True, "B", 10, 20, 5, 5, False, False, True))}
+    kept = {"a neighbour": knowledge.table(0, (50, True, "B", 10, 20, 5, 5, False, False, True, *knowledge.EYES))}
     plain = private(6.0, schema=knowledge.SCHEMA)
     return {
         "one candidate": (three, "a choice among one"),

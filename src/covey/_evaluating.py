@@ -69,6 +69,7 @@ def evaluate(  # what is compared, and how
             raise ArgumentError(said, "person", ".")
         return _of_persons(table, bundle, own, targets)
     if targets:
+        targets = [own.schema.home.get(name, name) for name in targets]  # of a category all its columns
         evaluation.check_targets(Codec(own.schema).names, targets)
     if isinstance(table, Path) and is_package(table):
         [table] = Description.load(table).places(table).values()
@@ -79,7 +80,7 @@ def evaluate(  # what is compared, and how
 
 def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: Sequence[str]) -> Evaluated:
     """Total variation by group of tables, beside a fresh sample of true persons; predictions of the targets."""
-    named = [f"{part.name}.{field.name}" for part, field in map(own.find, targets)]
+    named = [f"{p.name}.{p.schema.home.get(field.name, field.name)}" for p, field in map(own.find, targets)]
     columns = [
         f"{part.name}.{name}" for part, codec in zip(own.tables, own.codecs, strict=True) for name in codec.names
     ]

@@ -1,11 +1,12 @@
 """Rules are read, refused and kept; numbers in a body too."""
 
 from decimal import Decimal
+from itertools import combinations, product
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import covey
@@ -263,3 +264,117 @@ def test_a_release_keeps_rules_in_the_fit_and_hardly_repairs(delta, monkeypatch,
     monkeypatch.setattr(tables, "structural_zeros", lambda fine: covey._core.tables.zeros.NO_BOXES)
     covey.PrivateSynthesizer(2.0, delta, schema=with_rules(rules), seed=4).fit(table).sample(4000)
     assert mended[1] > 0.02
+
+
+CONDITIONS = st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=2, unique=True)
+
+
+@st.composite
+def exclusive(draw):
+    """A schema with columns that exclude each other, some of which may be missing, and rules that name them."""
+    flags = [
+        f"eyes_{word}"
+        for word in draw(st.sampled_from([("blue", "brown"), ("none", "NA", "grey"), ("=a", "b", "c", "d")]))
+    ]
+    fields = [entry(name, "boolean", required=draw(st.booleans())) for name in (*flags, "tall")]
+    named = draw(st.lists(st.sampled_from([*flags, "tall"]), min_size=2, max_size=4, unique=True))
+    conditions = [{name: draw(CONDITIONS)} for name in named]
+    cut = draw(st.integers(0, len(named) - 1))
+    parts = [{k: v for one in part for k, v in one.items()} for part in (conditions[:cut], conditions[cut:])]
+    more = {"requires": {"if": parts[0], "then": parts[1]}} if cut else {"forbid": parts[1]}
+    one_of = {"one_of": {"fields": flags, "none": True} if draw(st.booleans()) else flags}
+    data = {
+        "fields": fields,
+        "missingValues": ["", "eyes_NA"],
+        "covey": {"rules": [one_of, *([more] if draw(st.booleans()) else [])]},
+    }
+    return Schema.from_dict(data), flags
+
+
+@given(exclusive())
+@settings(max_examples=60, deadline=None)
+def test_columns_that_exclude_each_other_are_one_category_record_by_record(drawn):
+    """Against all rows that there are: what a rule says of columns, it says of the category."""
+    given_schema, flags = drawn
+    assert Schema.from_dict(given_schema.to_dict()) == given_schema
+    try:
+        codec = Codec(given_schema)
+    except ParameterError:
+        reject()  # the rules contradict each other
+    one, required = given_schema.rules[0], {field.name: field.required for field in given_schema.fields}
+    rows = list(product(["true", "false", ""], repeat=len(flags) + 1))
+    table = dict(zip([*flags, "tall"], map(list, zip(*rows, strict=True)), strict=True))
+    cells, log = codec.encode(table, "cells")
+    for k in (0, len(rows) // 2):  # no other row changes how one is coded
+        alone = codec.encode({name: [column[k]] for name, column in table.items()}, "cells")[0]
+        assert np.array_equal(alone[0], cells[k])
+    read, optional = codec.columns(dict(zip(codec.names, cells.T, strict=True))), not all(map(required.get, flags))
+    kept = np.ones(len(rows), dtype=bool)
+    for k, row in enumerate(rows):
+        meant = {
+            name: "true" if cell == "true" else "" if not (cell or required[name]) else "false"
+            for name, cell in zip(table, row, strict=True)
+        }
+        own, got = (
+            [part[name] for name in flags]
+            for part in (meant, {n: "" if c[k] < 0 else "true" if c[k] else "false" for n, c in read.items()})
+        )
+        kept[k] = own.count("true") == 1 or ("true" not in own and (one.none or "" in own))
+        assert got.count("true") == ("true" in own or not (one.none or optional))
+        if kept[k] and all((cell == "") <= (cell == meant[name]) for name, cell in zip(flags, got, strict=True)):
+            assert got == own or "" in own
+    assert log.broken[one] == int((~kept).sum())
+    for rule in given_schema.rules[1:]:
+        wanted = codec.given.broken(rule, read)
+        found = [codec.book.broken(own, codec.book.complete(cells.T)) for own in codec.book.rules]
+        assert np.array_equal(np.any(found, axis=0) if found else np.zeros(len(rows), dtype=bool), wanted)
+    drawn_rows = codec.decode(some_codes(codec, 200, 1), rng(1))
+    assert given_schema.validate(drawn_rows) == []
+    again = codec.encode(codec.decode(some_codes(codec, 200, 1), rng(1)))[0]
+    assert np.array_equal(codec.encode(codec.decode(again, rng(2)))[0], again) or given_schema.rules[1:]
+
+
+def test_rules_that_let_columns_exclude_each_other_make_them_one_category():
+    fields = [*(entry(f"f{j}", "boolean", required=True) for j in range(5)), entry("x", "boolean")]
+
+    def coded(*rules, fields=fields):
+        return Schema.from_dict({"fields": fields, "covey": {"rules": list(rules)}}).grouped().coded.names
+
+    pairs = [{"forbid": {f"f{a}": True, f"f{b}": True}} for a, b in combinations(range(4), 2)]
+    assert coded({"at_most": {"fields": ["f0", "f1", "f2"], "limit": 1}}) == ("f", "f3", "f4", "x")
+    assert coded(*pairs) == ("f", "f4", "x")
+    assert coded(*pairs[:-1]) == ("f", "f3", "f4", "x")  # the first three still do
+    plain = tuple(own["name"] for own in fields)
+    for rules in (
+        [{"at_most": {"fields": ["f0", "f1"], "limit": 1}}],
+        [{"at_most": {"fields": ["f0", "f1", "f2"], "limit": 2}}],
+        pairs[:2],
+    ):
+        assert coded(*rules) == plain
+    assert coded({"at_most": {"fields": ["f0", "f1", "x"], "limit": 1}}) == plain  # one may be missing by itself
+    flags = [entry(f"g{j}", "boolean", required=True) for j in range(5)]
+    few = {"at_most": {"fields": ["f0", "f1", "f2"], "limit": 1}}
+    assert coded(few, fields=[*fields[:5], *flags]) == (
+        *plain[:5],
+        *(f"g{j}" for j in range(5)),
+    )  # too few of many flags
+    assert coded(few, fields=[*fields[:5], *flags[:4]])[0] == "f"
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ([{"one_of": ["a", "b"]}, {"at_most": {"fields": ["b", "c"], "limit": 1}}], "another rule one_of or at_most"),
+        ([{"one_of": ["a", "b"]}, {"one_of": ["b", "c"]}], "another rule one_of or at_most"),
+        ([{"one_of": ["a", "d"]}], '"expected"'),
+        ([{"one_of": ["a"]}], "two fields at least"),
+        ([{"one_of": ["a", "s"]}], "type string"),
+        ([{"one_of": {"fields": ["a", "b"], "limit": 1}}], "limit"),
+        ([{"one_of": ["a", "b"]}, {"forbid": {"a": True}}, {"forbid": {"b": True}}], "contradict"),
+    ],
+)
+def test_more_than_one_category_can_keep_is_refused(rules, words):
+    fields = [*(entry(name, "boolean", required=True) for name in "abc"), entry("s", "string", enum=["u", "v"])]
+    fields += [entry("d", "boolean", expected={"from": "s", "map": {"u": "true"}}, required=True)]
+    with pytest.raises(ParameterError, match=words):
+        Codec(Schema.from_dict({"fields": fields, "covey": {"rules": rules}}))

@@ -14,7 +14,7 @@ from covey.errors import ParameterError
 from covey.privacy.budget import budget_for
 from covey.table.dialects import Spelling
 from covey.web import workspace as workspaces
-from covey.web.forms import read_field
+from covey.web.forms import read_field, read_rule
 from covey.web.pages.privacy import preview_noise
 from covey.web.security import Form
 from tests.methods.test_proposals import WORDS, related
@@ -278,7 +278,9 @@ def test_rules_are_read_checked_and_told_in_words(page):
         "Never together: age is at most 15; ward is geriatrics or maternity.": (
             "kind=forbid&field0=age&values0=up to 15&field1=ward&values1=geriatrics; maternity"
         ),
-        "At most 1 of emergency, readmitted are true.": "kind=at_most&fields=emergency&fields=readmitted&limit=1",
+        "Exactly one of emergency, readmitted is true.": (
+            "kind=at_most&fields=emergency&fields=readmitted&count=exactly&limit=1"
+        ),
         "1 × age + -0.5 × cost is at most 100.": "kind=linear&terms=1 × age\n-0.5 * cost&maximum=100",
         "Together: age + cost is 100.": "kind=linear&terms=1 × age\n1 × cost&bound=exactly&maximum=100",
         "age is never above cost.": "kind=less_equal&left=age&right=cost",
@@ -287,7 +289,17 @@ def test_rules_are_read_checked_and_told_in_words(page):
         ),
     }
     wrong = ("kind=less_equal&left=age&right=ward", "kind=forbid&field0=ward&values0=mars", "kind=nonsense")
-    wrong += ("kind=at_most&fields=emergency&limit=x", "kind=linear&terms=age&maximum=1")
+    both = "kind=at_most&fields=emergency&fields=readmitted"
+    assert (
+        read_rule(Form(parse_qs(f"{both}&limit=1")), state.joint()).words
+        == "At most 1 of emergency, readmitted are true."
+    )
+    wrong += (
+        f"{both}&limit=1",
+        f"{both}&count=exactly&limit=2",
+        "kind=at_most&fields=emergency&limit=x",
+        "kind=linear&terms=age&maximum=1",
+    )
     wrong += (
         "kind=requires&field_if=age&values_if=up to 15",
         "kind=forbid&field0=emergency&values0=true; false; missing",

@@ -41,9 +41,9 @@ LABELS, FINE = 10, 10**6  # a guess at the labels of a learned text, and at the 
 
 
 def with_known_domains(schema: Schema) -> Schema:
-    """The schema with fields completed whose domain everybody knows: flags, and times of day."""
+    """The schema with fields completed whose domain everybody knows, flags and times of day; exclusive flags are one category."""
     fields = tuple(completed(f) if f.learn and f.type in ("boolean", "time") else f for f in schema.fields)
-    return replace(schema, fields=fields)
+    return replace(schema, fields=fields).grouped()
 
 
 def check_learning(schema: Schema, delta: Fraction) -> None:

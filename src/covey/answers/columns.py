@@ -9,7 +9,6 @@ noticeable share of the rows lies, or on the category of all that is not listed,
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from covey.errors import CannotAnswerError, ParameterError, nearest
 from covey.release.charts import percent
 from covey.release.conditional import Wish
 from covey.table.attributes import MISSING as NO_VALUE
-from covey.table.attributes import SPECIAL, Grid
+from covey.table.attributes import SPECIAL, Grid, parted
 from covey.table.codec import Codec
 from covey.table.fields import BITS, FALSE_TRUE, Field, typed
 
@@ -81,8 +80,8 @@ class Columns:
     @cached_property
     def called(self) -> tuple[str, ...]:
         """The same as a question has to name them: with the table where several have such a column."""
-        seen = Counter(self.names)
-        return tuple(f"{table}.{name}" if seen[name] > 1 else name for table, _, name in self._all)
+        several = {name for name, places in self._by_name.items() if len(places) > 1}
+        return tuple(f"{table}.{name}" if name in several else name for table, _, name in self._all)
 
     @cached_property
     def places(self) -> tuple[int, ...]:
@@ -98,7 +97,12 @@ class Columns:
     def _declared(self) -> list[tuple[str, Field]]:
         """The table and the field of all columns of schemas, those included that were not measured."""
         parts = zip(self.tables, self.codecs, strict=True)
-        return [(table, field) for table, codec in parts if table is not None for field in codec.schema.fields]
+        return [
+            (table, field)
+            for table, codec in parts
+            if table is not None
+            for field in (*codec.schema.fields, *(field for field, _ in codec.schema.together.values()))
+        ]
 
     @cached_property
     def spoken(self) -> tuple[str, ...]:
@@ -110,8 +114,10 @@ class Columns:
     def _by_name(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for j in self.places:
-            for name in _names(self._all[j][0], self._all[j][2]):
-                found.setdefault(name, []).append(j)
+            table, codec, own = self._all[j]
+            for part in (own, *(codec.schema.together[own][1].flags if own in codec.schema.together else ())):
+                for name in _names(table, part):
+                    found.setdefault(name, []).append(j)
         return found
 
     def place(self, name: Any) -> int:
@@ -119,7 +125,7 @@ class Columns:
         found = self._by_name.get(str(name), [])
         if len(found) > 1:
             raise ParameterError(
-                f"several tables have a column {name!r}: write {' or '.join(self.called[j] for j in found)}."
+                f"several tables have a column {name!r}: write {' or '.join(f'{self._all[j][0]}.{name}' for j in found)}."
             )
         if found:
             return found[0]
@@ -135,7 +141,18 @@ class Columns:
     def field(self, name: str) -> Field:
         """The field of a column."""
         _, codec, own = self._all[self.place(name)]
-        return codec.schema[own]
+        member = self._member(name)
+        return codec.attributes[own].field if member is None else member[0]
+
+    def _member(self, name: str) -> tuple[Field, Integers] | None:
+        """Of a column that is part of a category: its field, and its cell in each code of that. None of any other."""
+        table, codec, called = self._all[self.place(name)]
+        own = name if codec.schema.home.get(name) == called else name.removeprefix(f"{table}.")
+        if codec.schema.home.get(own) != called:
+            return None
+        codes, attribute = np.arange(self.size(name)), codec.attributes[called]
+        cells = np.where(codes == attribute.size, NO_VALUE, codes)
+        return codec.schema[own], parted(cells, codec.schema.together[called][1], codec.given.attributes)[own]
 
     def size(self, name: str) -> int:
         """How many categories a column has."""
@@ -184,7 +201,9 @@ class Columns:
 
     def missing(self, name: str) -> Floats:
         """1 for the category of missing cells, 0 for the others."""
-        out, scale = np.zeros(self.size(name)), self.scale(name)
+        out, scale, member = np.zeros(self.size(name)), self.scale(name), self._member(name)
+        if member is not None:
+            return np.asarray(member[1] == NO_VALUE, dtype=np.float64)
         if not self.field(name).required:
             out[scale.first - 1 if scale is not None and self.place(name) in self.edges else -1] = 1.0
         return out
@@ -193,7 +212,13 @@ class Columns:
 
     def conditions(self, wanted: Conditions) -> dict[int, Floats]:
         """By attribute, 1 for the categories that meet all conditions on it and 0 for the others."""
-        return {self.place(name): self.condition(name, value) for name, value in named(wanted).items()}
+        out: dict[int, Floats] = {}
+        for name, value in named(wanted).items():
+            place = self.place(name)
+            out[place] = self.condition(name, value) * out.get(place, 1.0)
+            if not out[place].any():
+                raise ParameterError(f"no row meets {said(wanted)}: of these columns one at most is true.")
+        return out
 
     def condition(self, name: str, value: Any) -> Floats:
         """The part of each category of a column that meets a condition. A bin that a range cuts is refused unless it is light.
@@ -221,7 +246,7 @@ class Columns:
                     raise ParameterError(f"{name!r} is never missing.")
                 codes.append(int(np.argmax(self.missing(name))))
             elif scale is None:
-                codes.append(self._label(name, field, one))
+                codes += self._codes(name, self._label(name, field, one))
             elif isinstance(one, str) and one in scale.words:
                 codes.append(scale.words[one])
             else:
@@ -230,8 +255,13 @@ class Columns:
             raise ParameterError(f"no value of {name!r} in the schema meets the condition {value!r}.")
         return codes, ranges
 
+    def _codes(self, name: str, label: int) -> list[int]:
+        """The codes of rows with a label: of a column that is part of a category all that tell so."""
+        member = self._member(name)
+        return [label] if member is None else np.flatnonzero(member[1] == label).tolist()
+
     def _label(self, name: str, field: Field, value: Any) -> int:
-        """The code of a category."""
+        """The place of a label."""
         if isinstance(value, tuple):
             raise ParameterError(f"{name!r} has categories: a range of them is not defined. Give a list.")
         word, labels = str(value), list(field.labels)
@@ -275,7 +305,11 @@ class Columns:
         return [self._wish(name, value) for name, value in named(wanted).items()]
 
     def _wish(self, name: str, value: Any) -> Wish:
-        (codes, ranges), scale, empty = self._meant(name, value), self.scale(name), self.missing(name)
+        (codes, ranges), scale, empty = (
+            self._meant(name, value),
+            self.scale(name),
+            self.missing(self.called[self.place(name)]),
+        )
         specials = {} if scale is None else {code: SPECIAL + k for k, code in enumerate(scale.words.values())}
         cells = [NO_VALUE if empty[code] else specials.get(code, code) for code in codes]
         return Wish(self.place(name), (*ranges, *((cell, cell) for cell in cells)))
@@ -303,7 +337,7 @@ class Columns:
         field, scale = self.field(name), self.scale(name)
         out, half = np.zeros((2, self.size(name)))
         if field.type == "boolean":
-            out[1] = 1.0
+            out[self._codes(name, 1)] = 1.0
             return out, half
         if scale is None or field.type not in ("integer", "number"):
             kind = "categories" if scale is None else f"values of type {field.type}"
@@ -328,6 +362,10 @@ class Columns:
 
     def groups(self, name: str, bins: Integers) -> list[tuple[str, Floats]]:
         """The bins of a column's pair tables, each with a label: what can be told apart together with another column."""
+        member = self._member(name)
+        if member is not None:
+            held = {**dict(enumerate(member[0].labels)), NO_VALUE: MISSING}
+            return [(word, (member[1] == k).astype(float)) for k, word in held.items() if (member[1] == k).any()]
         return [
             (self._group(name, np.flatnonzero(bins == k)), (bins == k).astype(float)) for k in range(bins.max() + 1)
         ]

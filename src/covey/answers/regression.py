@@ -110,6 +110,10 @@ def read(formula: str, family: str, release: Release) -> Model:
         raise CannotAnswerError(
             f"only one group of {' or '.join(map(repr, terms))} stands out of the noise: there is nothing to regress on."
         )
+    for place in {one.attribute for one in features[1:]}:
+        own = [np.ones(len(release.shares[place])), *(one.scores for one in features[1:] if one.attribute == place)]
+        if np.linalg.matrix_rank(np.stack(own)) < len(own):  # columns of one category
+            raise CannotAnswerError(f"of {', '.join(map(repr, terms))} one follows from others: leave it out.")
     picked = ((column, columns.condition(column, category) if category else None), *((name, None) for name in terms))
     return Model(family, tuple(features), tuple(labels), numbers, there, picked)
 

@@ -403,7 +403,7 @@ class Release(PrivateRelease):
 
     def correlation(self, x: str, y: str, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """Pearson's correlation of two numbers or flags, over rows that have both."""
-        if self.columns.place(x) == self.columns.place(y):
+        if self.columns.place(x) == self.columns.place(y) and self.columns.field(x) == self.columns.field(y):
             raise ParameterError("a correlation needs two different columns.")
         estimate = regression.correlate(self, x, y, about)
         question, note = f"correlation {x} {y}", together(*(self.columns.notes(own) for own in (x, y)))

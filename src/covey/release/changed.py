@@ -15,7 +15,7 @@ import numpy as np
 from covey._core.arrays import Integers
 from covey.release.numbers import there
 from covey.release.summary import point
-from covey.table.attributes import MISSING, ColumnLog, Grid, Labels
+from covey.table.attributes import MISSING, Attribute, ColumnLog, Grid, Labels, parted
 from covey.table.codec import Codec
 from covey.table.columns import MISSING_WORDS, Table, as_text, cell_by_cell, parse
 from covey.table.fields import LARGEST
@@ -39,11 +39,14 @@ class Changes:
         kinds: dict[str, dict[str, Mask]] = {}
         values: dict[str, Integers] = {}
         for j, name in enumerate(codec.names):
+            if name in codec.schema.together:
+                wanted = parted(cells[:, j], codec.schema.together[name][1], codec.given.attributes)
+                wrong = [_plainly(codec.given.attributes[own], table) != is_ for own, is_ in wanted.items()]
+                kinds[name] = {"broken": rows} if (rows := np.logical_or.reduce(wrong)).any() else {}
+                continue
             attribute, column = codec.attributes[name], cell_by_cell(table.columns[name])
             if isinstance(attribute, Labels):
-                plain = copy(attribute)
-                plain.fill, plain.unknown = MISSING, UNKNOWN
-                own = plain.read(column, ColumnLog())
+                own = _plainly(attribute, table)
                 kind = "emptied" if attribute.unknown == MISSING else "merged"
                 found = {kind: own == UNKNOWN, "filled": (own == MISSING) & (cells[:, j] != MISSING)}
             else:
@@ -101,6 +104,14 @@ class Changes:
         if "emptied" in own:
             out["type"] = attribute.field.type
         return out
+
+
+def _plainly(attribute: Attribute, table: Table) -> Integers:
+    """Cells of labels as they stand: missing, or unknown."""
+    plain = copy(attribute)
+    plain.fill = MISSING
+    plain.unknown = UNKNOWN  # type: ignore[union-attr] # labels alone
+    return plain.read(cell_by_cell(table.columns[attribute.field.name]), ColumnLog())
 
 
 def _number_changes(attribute: Grid, column: Any, cells: Integers, binned: bool) -> tuple[dict[str, Mask], Integers]:

@@ -25,9 +25,9 @@ def contradictions(codec: Codec, cells: tuple[Integers, Integers]) -> dict[str, 
     bare, listed = alone(codec.schema, MOST_COLUMNS), list[dict[str, Any]]()
     if bare is None:
         return {"relations": 0, "score": 0.0, "worst": []}
-    places = [codec.names.index(name) for name in bare.names]
-    true, drawn = (every_so_many(own, LOOKED_AT)[:, places] for own in cells)
-    for relation in exact_relations(bare.schema, bare, true, read_off=True):
+    some = (codec.columns(dict(zip(codec.names, every_so_many(own, LOOKED_AT).T, strict=True))) for own in cells)
+    true, drawn = (np.stack([own[name] for name in bare.names], axis=1) for own in some)
+    for relation in exact_relations(bare.schema, bare, true, read_off=True, homes=codec.schema.home):
         broken = breaks(relation, bare, drawn)
         example = drawn[int(broken.argmax())]
         row = {name: _shown(bare, name, example) for name in relation.columns} if broken.any() else {}

@@ -61,7 +61,7 @@ def write_model(release: PrivateRelease, folder: Path) -> None:
     """What rows are drawn from, and the noisy numbers that were measured."""
     np.savez(folder / MODEL, **model_arrays(release.fitted))
     if release.measurements is not None:
-        names = [field.name for part in release.described.tables for field in part.measured.encoded]
+        names = [field.name for part in release.described.tables for field in part.measured.coded.encoded]
         more = [NUMBER] if release.described.schema is None else []
         write_measurements(release.measurements, [*names, *more], folder)
 

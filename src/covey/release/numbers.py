@@ -164,7 +164,7 @@ def group_means(
     found = []
     for one, (j, name) in list(product(numbers, fields))[:PAIRS]:
         scale = 10.0**one.field.axis.decimals
-        labels = codec.schema[name].labels
+        labels = codec.attributes[name].field.labels
         sums = []
         for k in (0, 1):
             use = there(one.cells[k]) & (cells[k][:, j] != MISSING)

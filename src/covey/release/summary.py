@@ -65,7 +65,7 @@ def describe(codec: Codec, measures: Mapping[str, Measure] | None = None) -> lis
     """
     out = []
     for name, size in zip(codec.names, codec.domain_sizes, strict=True):
-        field = codec.schema[name]
+        field = codec.attributes[name].field
         bins, own, starts = field.type in ORDERED_TYPES, list[str](), None
         if not bins:
             own = [shorten(label, 40) for label in field.labels]
@@ -230,7 +230,7 @@ class ReleaseTally:
         cells, numbers = (release.cells, release.numbers) if isinstance(release, PrivateRelease) else ({}, None)
         cells = cells if growing else {}  # two releases of a table have equal bars only if no measure decides them
         for part in self.described.tables:
-            names = [field.name for field in part.measured.encoded]
+            names = [field.name for field in part.measured.coded.encoded]
             measures = {name: cells[j].measure for j, name in enumerate(names, first) if j in cells}
             first += len(names)
             if not part.bare:

@@ -8,7 +8,7 @@ precision; MISSING for none.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from covey._core.arrays import Floats, Integers
 from covey._libraries import pl
 from covey.table.columns import MISSING_WORDS, as_text, parse, unguarded
 from covey.table.fields import ORDERED_TYPES, Field
-from covey.table.rules import Condition, Domain, Mask
+from covey.table.rules import AtMost, Condition, Domain, Mask
 
 MISSING = int(np.iinfo(np.int64).min)
 SPECIAL = MISSING + 1  # the first special value; the others follow
@@ -341,6 +341,23 @@ def attributes(domain: Domain) -> dict[str, Attribute]:
         for field in domain.fields
         if field.measured
     }
+
+
+def joined(flags: Sequence[Integers], rule: AtMost, required: bool) -> Integers:
+    """Cells of the category of columns that exclude each other, each record's by itself: the first column that is set.
+
+    Where none is: missing if one is missing, else "none"; where one is needed, missing or, if none may be, the first.
+    """
+    chosen = np.stack([cells == 1 for cells in flags], axis=1)
+    empty = np.logical_or.reduce([cells == MISSING for cells in flags])
+    none = len(flags) if rule.none else 0 if required else MISSING
+    return np.where(chosen.any(axis=1), chosen.argmax(axis=1), np.where(empty, MISSING, none))
+
+
+def parted(cells: Integers, rule: AtMost, attributes: Mapping[str, Attribute]) -> dict[str, Integers]:
+    """The cells of columns that exclude each other, of cells of their category."""
+    holes = {name: 0 if attributes[name].field.required else MISSING for name in rule.flags}
+    return {name: np.where(cells == MISSING, holes[name], cells == k) for k, name in enumerate(rule.flags)}
 
 
 def grid_of(attributes: Mapping[str, Attribute], name: str) -> Grid:

@@ -5,7 +5,8 @@ MISSING for none. *Bins*: the category, in order the labels (false and true; the
 "missing", unless the field is required. *Numbers*: the same, but numbers and dates without declared bins have their place on the
 public grid of their field, special values and missing first; one that comes after another field, or that a rule holds above
 another one, is coded by its distance from that one (`core.numbers.grid`), so that order holds in every decoded row.
-A field with an expectation is coded by its distance from that, or by whether it is as expected.
+A field with an expectation is coded by its distance from that, or by whether it is as expected. Yes/no columns that exclude each
+other are one category, each record's by itself: the first that is set; where none is and one is needed, missing or the first.
 
 How text is read, everywhere: white space around it is dropped; a number has a decimal point and may have an exponent, so
 "1,5" is not one, and true and false are 1 and 0; true, t, yes, y, 1 and false, f, no, n, 0 are flags, in any case; dates and
@@ -30,7 +31,7 @@ from covey._core.arrays import Array, Floats, Integers
 from covey._core.numbers.grid import Attribute as Kind
 from covey._core.numbers.grid import Category, NumberGrid
 from covey._libraries import pl
-from covey.table.attributes import MISSING, SPECIAL, Attribute, ColumnLog, Grid, Labels
+from covey.table.attributes import MISSING, SPECIAL, Attribute, ColumnLog, Grid, Labels, joined, parted
 from covey.table.columns import Table, Words, cell_by_cell
 from covey.table.derived_fields import Derived, leading_number
 from covey.table.links import Link, bases_first
@@ -66,15 +67,18 @@ class Codec:
     """Encodes tables of one schema as whole numbers, and decodes these into tables that satisfy the schema."""
 
     def __init__(self, schema: Schema) -> None:
-        self.schema, self.book = schema, RuleBook(schema)
+        self.schema, self.book = schema, RuleBook(schema.coded)
         self.attributes, self.names = self.book.attributes, self.book.names
         self.domain_sizes = self.book.domain_sizes
-        self.ordered = tuple(f.ordered or self.attributes[f.name].ordered for f in schema.encoded)
+        encoded = schema.coded.encoded
+        self.ordered = tuple(f.ordered or self.attributes[f.name].ordered for f in encoded)
         self.links = schema.links
         found = {name: self.attributes[name] for name in self.names}
         self.fine = {n: grid for n, grid in found.items() if isinstance(grid, Grid) and grid.field.bins is None}
-        self.expected: dict[str, Derived] = {f.name: f.expected for f in schema.encoded if f.expected is not None}
-        self._order = bases_first(schema.fields, self.links, self.names)
+        self.expected: dict[str, Derived] = {f.name: f.expected for f in encoded if f.expected is not None}
+        self._order = bases_first(schema.coded.fields, self.links, self.names)
+        # Columns as a table has them: those that exclude each other are one category above.
+        self.given = self.book if schema.coded is schema else RuleBook(schema)
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
@@ -123,24 +127,28 @@ class Codec:
     @property
     def limits(self) -> list[tuple[list[int], int]]:
         """The at_most rules, by attribute, for synthesizers that use them."""
-        rules = [rule for rule in self.schema.rules if isinstance(rule, AtMost)]
+        rules = [rule for rule in self.book.domain.rules if isinstance(rule, AtMost)]
         return [([self.names.index(n) for n in rule.fields if n in self.names], rule.limit) for rule in rules]
+
+    def place(self, name: str | None) -> int | None:
+        """The attribute that a column is, or is part of; None where it does not vary."""
+        called = self.schema.home.get(str(name), name)
+        return self.names.index(called) if called in self.names else None
 
     @property
     def important(self) -> list[list[int]]:
         """The columns and pairs that matter most, by attribute; those that do not vary are left out."""
-        groups = [group for group in self.schema.important if all(name in self.names for name in group)]
-        return [[self.names.index(name) for name in group] for group in groups]
+        groups = [dict.fromkeys(map(self.place, group)) for group in self.schema.important]
+        return [[a for a in group if a is not None] for group in groups if None not in group]
 
     @property
     def target(self) -> int | None:
         """The column that others are to predict, by attribute; None where there is none, or it does not vary."""
-        name = self.schema.target
-        return self.names.index(name) if name in self.names else None
+        return self.place(self.schema.target)
 
     def groups(self, name: str) -> tuple[int, ...]:
         """The group of each category of a field with levels, by the order in which groups occur; "missing" is one by itself."""
-        field, size = self.schema[name], self.domain_sizes[self.names.index(name)]
+        field, size = self.attributes[name].field, self.domain_sizes[self.names.index(name)]
         if field.levels is None:
             return ()
         if isinstance(field.levels, int):
@@ -166,20 +174,18 @@ class Codec:
         dtype = np.int64 if cells else np.min_scalar_type(max(self.domain_sizes) - 1)
         out = np.empty((table.rows, len(self.names)), dtype=dtype, order="F")
         log = EncodeLog({}, table.short_rows, table.long_rows, table.ignored)
-        for j, name in enumerate(self.names):
-            seen = log.columns[name] = ColumnLog()
-            attribute, column = self.attributes[name], table.columns[name]
-            if isinstance(column, Words):
-                codes = _word_by_word(attribute, column, seen, cells)
-                if codes is not None:
-                    out[:, j] = codes
-                    continue
-                column = cell_by_cell(column)
-            read = attribute.read(column, seen)
+        whole: Cells = {}
+        for j, (name, attribute) in enumerate((name, self.attributes[name]) for name in self.names):
+            if name not in self.schema.together:
+                out[:, j] = _read(attribute, table, log, cells)
+                continue
+            rule = self.schema.together[name][1]
+            own = {flag: _read(self.given.attributes[flag], table, log, True) for flag in rule.flags}
+            read, whole = joined(list(own.values()), rule, attribute.field.required), whole | own
             out[:, j] = read if cells else attribute.codes(read)
         if coding == "cells" and self.schema.rules:
-            whole = self.book.complete(out.T)
-            log.broken.update({rule: int(self.book.broken(rule, whole).sum()) for rule in self.schema.rules})
+            whole = self.book.complete(out.T) | whole
+            log.broken.update({rule: int(self.given.broken(rule, whole).sum()) for rule in self.schema.rules})
         return (self.numbers(out) if fine else out), log
 
     def numbers(self, cells: Array) -> Array:
@@ -276,14 +282,33 @@ class Codec:
 
     def problems(self, table: Any) -> list[str]:
         """What a table breaks of the schema, field by field and rule by rule."""
-        return problems(self.book, table)
+        return problems(self.given, table)
+
+    def columns(self, cells: Cells) -> Cells:
+        """Cells by column of a table: those that are coded as one category too."""
+        parts = [parted(cells[name], rule, self.given.attributes) for name, (_, rule) in self.schema.together.items()]
+        return {name: own for part in (cells, *parts) for name, own in part.items()}
 
     def _render(self, cells: Cells, rows: int) -> dict[str, pl.Series]:
         found = {f.name: constant_column(f, rows) for f in self.schema.fields if f.constant is not None}
-        found |= {name: attribute.render(cells[name]) for name, attribute in self.attributes.items()}
+        cells = self.columns(cells)
+        found |= {name: attribute.render(cells[name]) for name, attribute in self.given.attributes.items()}
         for f in self.schema.derived:
             found[f.name] = derived_column(f, found, self.schema.fields)
         return {f.name: found[f.name] for f in self.schema.fields}
+
+
+def _read(attribute: Attribute, table: Table, log: EncodeLog, cells: bool) -> Array:
+    """Codes, or cells, of a column of a table."""
+    name = attribute.field.name
+    seen, column = log.columns.setdefault(name, ColumnLog()), table.columns[name]
+    if isinstance(column, Words):
+        codes = _word_by_word(attribute, column, seen, cells)
+        if codes is not None:
+            return codes
+        column = cell_by_cell(column)
+    read = attribute.read(column, seen)
+    return read if cells else attribute.codes(read)
 
 
 def _word_by_word(attribute: Attribute, column: Words, log: ColumnLog, cells: bool) -> Array | None:

@@ -190,9 +190,9 @@ class Description:
 
         def place(name: str) -> int | None:
             part, field = self.find(name)
-            return places.get(f"{part.name}.{field.name}")
+            return places.get(f"{part.name}.{part.measured.home.get(field.name, field.name)}")
 
-        groups = [tuple(map(place, group)) for group in self.important]
+        groups = [tuple(dict.fromkeys(map(place, group))) for group in self.important]
         whole = [tuple(a for a in group if a is not None) for group in groups if None not in group]
         return whole, None if self.target is None else place(self.target)
 

@@ -145,7 +145,7 @@ class Resource:
     @property
     def timing(self) -> Timing:
         """The attributes that say when, by their places among the measured ones."""
-        own, names = self.parent, [field.name for field in self.measured.encoded]
+        own, names = self.parent, [field.name for field in self.measured.coded.encoded]
         if own is None:
             return Timing()
         wanted = {own.order: not own.numbered, POSITION: own.positions, GAP: own.gaps}

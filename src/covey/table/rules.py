@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from dataclasses import fields as parts_of
+from functools import cached_property
 from itertools import combinations
 from math import comb
 from typing import Any, Self
@@ -18,7 +19,7 @@ from covey._core.arrays import Integers
 from covey.errors import ParameterError, whole_number
 from covey.table.dialects import Dialect
 from covey.table.document import is_number, refuse_unknown, shown
-from covey.table.fields import ORDERED_TYPES, TYPES, Field, Value
+from covey.table.fields import GUARDED, ORDERED_TYPES, TYPES, Field, Value, is_label
 
 MOST_ZEROS = 200  # of one rule; a fit that looks at more of them is slow, and such rules are loose
 
@@ -181,6 +182,11 @@ class Rule(ABC):
         """Which field is at most which."""
         return []
 
+    @property
+    def excluding(self) -> bool:
+        """Whether it says of yes/no columns that at most one is true, and no more."""
+        return False
+
 
 def _renamed(part: Any, known: tuple[str, ...], name: Callable[[str], str]) -> Any:
     """Part of a rule in which these fields have other names; words of conditions stay what they are."""
@@ -195,10 +201,16 @@ def _renamed(part: Any, known: tuple[str, ...], name: Callable[[str], str]) -> A
 
 @dataclass(frozen=True)
 class AtMost(Rule):
-    """A record sets at most `limit` of these boolean fields; a missing flag is not set."""
+    """A record sets at most `limit` of these boolean fields; a missing flag is not set.
+
+    Fields that are `one` are coded together as one category, whose labels are their names: a record sets one of them, or none
+    where `none` allows it. A file says that as {"one_of": {"fields": […], "none": true}}, or as a list of fields.
+    """
 
     flags: tuple[str, ...]
     limit: int
+    one: bool = False
+    none: bool = True
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -208,11 +220,15 @@ class AtMost(Rule):
     @property
     def words(self) -> str:
         """The rule in plain words."""
-        return f"At most {self.limit} of {', '.join(self.flags)} are true."
+        many = f"At most {self.limit}" if self.none else "Exactly one"
+        return f"{many} of {', '.join(self.flags)} {'is' if self.one else 'are'} true."
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as it stands in a file."""
-        return {"at_most": {"fields": list(self.flags), "limit": self.limit}}
+        fields: dict[str, Any] = {"fields": list(self.flags)}
+        if self.one:
+            return {"one_of": {**fields, "none": True} if self.none else fields}
+        return {"at_most": {**fields, "limit": self.limit}}
 
     @classmethod
     def read(cls, body: Any, fields: Mapping[str, Field]) -> AtMost:
@@ -220,22 +236,45 @@ class AtMost(Rule):
         refuse_unknown(body, ("fields", "limit"), "at_most")
         return cls(tuple(body["fields"]), body["limit"])
 
+    @classmethod
+    def one_of(cls, flags: Sequence[str], none: bool = False) -> AtMost:
+        """Exactly one of these is true, or at most one; they are coded as one category."""
+        return cls(tuple(flags), 1, one=True, none=none)
+
+    @classmethod
+    def read_one_of(cls, body: Any, fields: Mapping[str, Field]) -> AtMost:
+        """The rule as a file states it: columns that exclude each other."""
+        given = {"fields": body} if isinstance(body, list) else body
+        refuse_unknown(given, ("fields", "none"), "one_of")
+        return cls.one_of(given["fields"], given.get("none", False) is True)
+
     def check(self, fields: Mapping[str, Field]) -> tuple[str, ...]:
         """Flags, and a number of them."""
         whole_number(self.limit, "limit of an at_most rule", 0)
+        if self.one and len(fields) < 2:
+            raise ParameterError(f"rule {self} needs two fields at least, which exclude each other.")
         return ("boolean",)
 
+    @property
+    def excluding(self) -> bool:
+        """At most one."""
+        return self.limit == 1 and not self.one
+
     def broken(self, attributes: Mapping[str, Any], cells: Mapping[str, Integers]) -> Mask:
-        """Which rows set more."""
-        return np.asarray(sum((cells[name] == 1).astype(np.int64) for name in self.flags) > self.limit)
+        """Which rows set more, or none where one is needed; of one category a row may be missing."""
+        found = np.asarray(sum((cells[name] == 1).astype(np.int64) for name in self.flags))
+        lacking = np.logical_and.reduce([cells[name] == 0 for name in self.flags]) if not self.none else False
+        return np.asarray((found > self.limit) | lacking)
 
     def mend(self, attributes: Mapping[str, Any], cells: Cells, rows: Integers, generator: np.random.Generator) -> None:
-        """Keep `limit` of the set flags, chosen at random."""
+        """Keep `limit` of the set flags, chosen at random; where one is needed, set one."""
         flags = np.stack([cells[name][rows] == 1 for name in self.flags], axis=1)
         keys = np.where(flags, generator.random(flags.shape), 2.0)
         surplus = flags & (keys.argsort(axis=1).argsort(axis=1) >= self.limit)
         for j, name in enumerate(self.flags):
             cells[name][rows[surplus[:, j]]] = 0
+        if not self.none:
+            cells[self.flags[0]][rows[~flags.any(axis=1)]] = 1
 
     @property
     def zeros(self) -> tuple[Zero, ...]:
@@ -306,6 +345,11 @@ class Forbid(Rule):
         """All conditions together, and each thing that is required fails."""
         hold: Zero = tuple((name, condition, False) for name, condition in self.conditions)
         return tuple((*hold, (name, wanted, True)) for name, wanted in self.unless) or (hold,)
+
+    @property
+    def excluding(self) -> bool:
+        """Two that are never both true."""
+        return len(self.conditions) == 2 and not self.unless and all(c.values == (True,) for _, c in self.conditions)
 
     def broken(self, attributes: Mapping[str, Any], cells: Mapping[str, Integers]) -> Mask:
         """Which rows meet the conditions, and not all that is required."""
@@ -380,3 +424,76 @@ class Domain:
     def encoded(self) -> tuple[Field, ...]:
         """The fields with more than one category, or an unknown number; the others are public constants."""
         return tuple(field for field in self.fields if field.learn or field.categories > 1)
+
+    @cached_property
+    def together(self) -> dict[str, tuple[Field, AtMost]]:
+        """The categories that stand for columns that exclude each other, by name, each with the rule that says so."""
+        found: dict[str, tuple[Field, AtMost]] = {}
+        for rule in self.rules:
+            if isinstance(rule, AtMost) and rule.one:
+                members = [field for field in self.fields if field.name in rule.flags]
+                category = _category(rule, all(f.required for f in members), {*self.names, *found}, self.missing_values)
+                found[category.name] = category, rule
+        return found
+
+    @cached_property
+    def home(self) -> dict[str, str]:
+        """The category of each column that others exclude."""
+        return {name: called for called, (_, rule) in self.together.items() for name in rule.flags}
+
+    @cached_property
+    def coded(self) -> Domain:
+        """The fields and rules as records are coded: one category for columns that exclude each other."""
+        if not self.together:
+            return self
+        own = {field.name: field for field in self.fields} | {name: field for name, (field, _) in self.together.items()}
+        names = dict.fromkeys(self.home.get(name, name) for name in self.names)
+        rules = [rule for before in self.rules for rule in self._coded(before)]
+        return Domain(tuple(own[name] for name in names), self.missing_values, tuple(rules), self.dialect)
+
+    def _coded(self, rule: Rule) -> list[Rule]:
+        """A rule about fields as they are coded; none where it says nothing."""
+        if self.home.keys().isdisjoint(rule.fields):
+            return [rule]
+        if not isinstance(rule, Forbid):
+            return []
+        met, wanted = self._met(rule.conditions), self._met(rule.unless)
+        return [] if met is None else [Forbid(met, wanted or ())]  # what nothing meets cannot be required: never, then
+
+    def _met(self, conditions: Conditions) -> Conditions | None:
+        """Conditions, those on columns of one category joined; None where nothing meets them."""
+        out: dict[str, Condition] = {}
+        for name, condition in conditions:
+            if name in self.home:
+                category, rule = self.together[self.home[name]]
+                named = dict(zip(category.labels, rule.flags, strict=False))  # the column that a label stands for
+                cells = {label: named.get(label) == name for label in category.labels}
+                every: dict[Any, bool | None] = {**cells, **({} if category.required else {None: self._empty(name)})}
+                before = out[category.name].values if category.name in out else tuple(every)
+                name, condition = category.name, Condition(tuple(v for v in before if every[v] in condition.values))
+                if condition.is_range:
+                    return None
+            out[name] = condition
+        return tuple(out.items())
+
+    def _empty(self, name: str) -> bool | None:
+        """What a column holds where its category is missing."""
+        return False if next(field.required for field in self.fields if field.name == name) else None
+
+
+def _category(rule: AtMost, required: bool, taken: set[str], missing: tuple[str, ...]) -> Field:
+    """The category of columns that exclude each other: named by what their names begin with, labelled by these names."""
+    first, last = min(rule.flags), max(rule.flags)
+    common = first[: next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
+    cut = max(common.rfind(mark) for mark in "_-.:=/ ")
+    name = (common[:cut] if cut > 0 else common).strip() or f"{rule.flags[0]} … {rule.flags[-1]}"
+    while name in taken:
+        name += "_"
+    labels = [*rule.flags, *(["none"] if rule.none else [])]
+    if len({*labels, *missing}) < len(labels) + len({*missing}) or not all(map(_is_plain, labels)):
+        labels = [f"{k}: {label}" if _is_plain(label) else f"{k}" for k, label in enumerate(labels, 1)]
+    return Field(name, "string", enum=tuple(labels), required=required)
+
+
+def _is_plain(name: str) -> bool:
+    return is_label(name) and not name.startswith(GUARDED)

@@ -13,6 +13,7 @@ each field is confirmed.
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from dataclasses import field as entry
@@ -40,6 +41,8 @@ __all__ = ["ORDERED_TYPES", "TYPES", "Constant", "Field", "Relation", "Schema", 
 __all__ += ["AtMost", "BodyRule", "Condition", "Forbid", "LessEqual", "Linear", "Rule", "Sum"]
 
 TRIPLES = 5  # looked for with a target, where nothing else is said: a handful, each of which makes the others noisier
+FEWEST_TOGETHER = 3  # columns that exclude each other and become one category unasked: of two, noise hardly changes
+TOGETHER = 3  # in a table of yes/no columns alone, which has a method of its own, one of so many must (decision 0026)
 LISTED = 20  # columns that a schema shows of itself: what fits a screen
 NAMED = 5  # unconfirmed fields that a message lists: it lists them twice
 DRAFT_MARK = "draft: describes private data"
@@ -103,6 +106,7 @@ class Schema(Domain):
                 raise field.wrong(f"lists {min(hidden)!r}, which missingValues declares missing", "Remove it from one.")
         for rule in self.rules:
             self._check_rule(rule)
+        self._check_together()
         for name in [name for group in as_groups(self.important) for name in group] + [self.target]:
             if name is not None and not self[name].measured:
                 raise self[name].wrong("matters most, but is not measured", "Name a column that it is derived from.")
@@ -136,6 +140,41 @@ class Schema(Domain):
         for field in fields:
             if field.type not in wanted:
                 raise field.wrong(f"has type {field.type} in rule {rule}", f"It needs type {' or '.join(wanted)}.")
+
+    @cached_property
+    def _expecting(self) -> set[str]:
+        """Columns that are expected to follow from others, and those that they follow from."""
+        return {name for f in self.fields if f.expected is not None for name in (f.name, *f.expected.bases)}
+
+    def _check_together(self) -> None:
+        """Refuse columns of one category of which more is said than one category can keep."""
+        counts = Counter(name for rule in self.rules if isinstance(rule, AtMost) for name in rule.flags)
+        for name in self.home:
+            if counts[name] > 1 or name in self._expecting:
+                what = "another rule one_of or at_most" if counts[name] > 1 else '"expected"'
+                raise self[name].wrong(f"stands in a one_of rule and in {what}", "Leave it out of one.")
+
+    def grouped(self) -> Schema:
+        """The schema in which yes/no columns that its rules let exclude each other are one category, which needs less noise.
+
+        So say at_most with limit 1, and forbid of every two among several; of columns that are never missing.
+        """
+        counts = Counter(name for rule in self.rules if isinstance(rule, AtMost) for name in rule.flags)
+        free = [f.name for f in self.fields if f.type == "boolean" and f.required and f.measured]
+        free = [name for name in free if name not in self._expecting and counts[name] <= 1]
+        pairs = {frozenset(rule.fields): rule for rule in self.rules if isinstance(rule, Forbid) and rule.excluding}
+        sets = [list(rule.flags) for rule in self.rules if isinstance(rule, AtMost) and rule.excluding]
+        sets = [names for names in sets if set(names) <= set(free)]
+        for name in (name for name in free if not counts[name]):
+            near = [own for own in sets if all(frozenset((name, other)) in pairs for other in own)]
+            near[0].append(name) if near else sets.append([name])
+        sets = [names for names in sets if len(names) >= FEWEST_TOGETHER]
+        flags = all(f.type == "boolean" and f.required for f in self.encoded)
+        if not sets or (flags and not self.together and TOGETHER * sum(map(len, sets)) < len(self.encoded)):
+            return self
+        homes = [set(names) for names in sets]
+        kept = tuple(r for r in self.rules if not (r.excluding and any(own.issuperset(r.fields) for own in homes)))
+        return replace(self, rules=(*kept, *(AtMost.one_of(names, none=True) for names in sets)))
 
     def only(self, names: Sequence[str]) -> Schema:
         """The schema with these fields alone, in its own order; with no names all of them."""
@@ -381,6 +420,7 @@ def spelled_as(field: Field, dialect: Dialect) -> Field:
 # Each reads what stands under its word; KeyError, TypeError, AttributeError and ValueError where that is incomplete.
 KINDS: dict[str, Callable[[Any, Mapping[str, Field]], Rule]] = {
     "at_most": AtMost.read,
+    "one_of": AtMost.read_one_of,
     "less_equal": LessEqual.read,
     "linear": Linear.read,
     "body": BodyRule.read,

@@ -22,7 +22,7 @@ from covey.table.rules import MOST_ZEROS, Condition, Sum, Zero
 def structural_zeros(codec: Codec) -> Boxes:
     """The boxes of all rules of a schema."""
     found: list[Box] = []
-    for rule in codec.schema.rules:
+    for rule in codec.book.domain.rules:
         found += [box for zero in rule.zeros for box in _box(codec, zero)]
         found += [] if rule.bound is None else _staircase(codec, rule.bound)
     return Boxes(tuple(found))

@@ -104,7 +104,10 @@ def read_rule(form: Form, schema: Schema) -> Rule:
     """One rule."""
     rule = form.get("kind")
     if rule == "at_most":
-        return AtMost(tuple(form.all("fields")), whole(form.get("limit"), "the limit"))
+        flags, limit = form.all("fields"), whole(form.get("limit"), "the limit")
+        if form.get("count") == "exactly" and limit != 1:
+            raise ParameterError(f"exactly {limit} is no rule that covey knows: write 1, or choose at most.")
+        return AtMost.one_of(flags) if form.get("count") == "exactly" else AtMost(tuple(flags), limit)
     if rule == "less_equal":
         return LessEqual(form.get("left"), form.get("right"))
     if rule == "linear":

@@ -7,7 +7,7 @@ the owner adds is a rule or a derived column like any other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -26,7 +26,7 @@ from covey.table.attributes import Grid
 from covey.table.codec import Codec, expected_cells
 from covey.table.columns import Table, Words
 from covey.table.fields import Field
-from covey.table.rules import Forbid, Rule
+from covey.table.rules import AtMost, Forbid, Rule
 from covey.table.schema import LessEqual, Schema
 
 LOOKED_AT = 20_000  # rows: with so many a share of 0.5% is known to a tenth of it, and a look takes seconds
@@ -38,6 +38,8 @@ MOST = 30  # proposals: more than a person reads
 MOST_COLUMNS = 60  # columns beyond which nothing is looked for: tables of all pairs would fill the memory
 MOST_CANDIDATES = 50_000  # formulas; beyond, those of one source alone
 AGAIN = 0.02  # of the rows: what a formula of measured columns is ahead of one that starts from a computed column
+SEPARATORS = "_-.:=/ "  # in names of columns, before what tells apart those that are one category
+NOWHERE: Mapping[str, str] = {}
 WEIGHT = 0.25  # of what chance would break, against handicaps: as in the private search
 
 What = tuple[int, int, int] | Function | Candidate  # as relations are accepted
@@ -80,16 +82,43 @@ class Proposal:
 def exact_proposals(schema: Schema, table: Table) -> tuple[Proposal, ...]:
     """What nearly every row of a table keeps, few rows would keep by chance, and its schema does not say; the best first."""
     codec = alone(schema)
-    if codec is None or len(codec.names) > MOST_COLUMNS:
+    if codec is None:
         return ()
     cells, _ = codec.encode(_sample(table), "cells")
-    return tuple(proposal for proposal in exact_relations(schema, codec, cells) if proposal.is_news(schema))
+    found = exclusive_columns(schema, codec, cells)
+    homes = schema.home | {name: proposal.words for proposal in found for name in proposal.columns}
+    if len(codec.names) <= MOST_COLUMNS:
+        found += exact_relations(schema, codec, cells, homes=homes)
+    return tuple(proposal for proposal in found if proposal.is_news(schema))
 
 
-def exact_relations(schema: Schema, codec: Codec, exact: Integers, read_off: bool = False) -> list[Proposal]:
+def exclusive_columns(schema: Schema, codec: Codec, cells: Integers) -> list[Proposal]:
+    """Yes/no columns whose names begin alike and of which every row sets one, or one at most: they are one category."""
+    flags = {f.name: cells[:, j] == 1 for j, f in enumerate(codec.schema.encoded) if f.type == "boolean"}
+    begun: dict[str, list[str]] = {}
+    for name in (name for name in flags if name not in schema.home):
+        for begin in {name[: k + 1] for k, mark in enumerate(name) if mark in SEPARATORS}:
+            begun.setdefault(begin, []).append(name)
+    found, n, generator = list[Proposal](), len(cells), np.random.default_rng(0)
+    for names in sorted((own for own in begun.values() if len(own) > 1), key=len, reverse=True):
+        chosen = np.stack([flags[name] for name in names], axis=1)
+        several = (generator.permuted(chosen, axis=0).sum(axis=1) > 1).sum()
+        rules = [AtMost.one_of(names, none) for none in (False, True)]
+        proposals = [Proposal(rule.words.rstrip("."), 0, n, (rule,)) for rule in rules]
+        broken = [int(breaks(proposal, codec, cells).sum()) for proposal in proposals]
+        taken = {name for proposal in found for name in proposal.columns}
+        if several >= max(search.LEAST_BY_CHANCE * n, FEWEST) and taken.isdisjoint(names):
+            held = [replace(p, broken=b) for p, b in zip(proposals, broken, strict=True) if b <= MOST_BROKEN * n]
+            found += held[:1]
+    return found
+
+
+def exact_relations(
+    schema: Schema, codec: Codec, exact: Integers, read_off: bool = False, homes: Mapping[str, str] = NOWHERE
+) -> list[Proposal]:
     """The relations of these cells. A function that labels do not give away is `read_off` the rows, and so no proposal.
 
-    Thresholds would be, too: nobody knew them before.
+    Thresholds would be, too: nobody knew them before. Columns of one home exclude each other, which is known.
     """
     codes = codec.numbers(exact)
     n, columns, generator = len(codes), columns_of(codec), np.random.default_rng(0)
@@ -110,6 +139,9 @@ def exact_relations(schema: Schema, codec: Codec, exact: Integers, read_off: boo
     left = (broken <= MOST_BROKEN * n) & (chance >= often)
     given = np.array([read_off or bool(f.map) for f in of.functions], dtype=bool)
     left[: len(of)] &= np.concatenate([of.pairs[:, 0] != THRESHOLD, given])
+    home, literals = [homes.get(name, name) for name in codec.names], [literal.column for literal in of.literals]
+    both = [*((literals[a], literals[b]) for _, a, b in of.pairs), *((f.source, f.target) for f in of.functions)]
+    left[: len(of)] &= np.array([home[a] != home[b] for a, b in both], dtype=bool)
     first = ~orders & (np.arange(len(whats)) >= pairs)  # what computes a column comes first
     handicaps = np.concatenate([np.zeros(len(of)), [c.handicap for c in formulas]])
     score = WEIGHT * chance - broken + n * (first - handicaps)

@@ -34,8 +34,8 @@ def columns_of(codec: Codec) -> tuple[Column, ...]:
 def _column(codec: Codec, j: int, name: str) -> Column:
     attribute, size = codec.attributes[name], codec.kinds[j].size
     own = attribute.field
-    if name in codec.links or name in codec.expected:
-        return Column(name, "label", size)  # its codes are not its values
+    if name in codec.links or name in codec.expected or name in codec.schema.together:
+        return Column(name, "label", size)  # its codes are not its values, or it is no column of the table
     if not isinstance(attribute, Grid) or own.type == "time":
         labels = () if own.type == "time" else own.labels
         numbers = tuple(map(leading_number, labels))

@@ -82,7 +82,8 @@ def promised(work: Work, order: PrivateOrder) -> Budget:
 def noise_values(work: Work, order: PrivateOrder, n: int) -> dict[str, Any]:
     """What noise will do to a single table: the error over ε, and with both kinds of guarantee, and on simulated rows."""
     schema, small = work.described().unit.schema, exact(order.delta, "delta") or SMALL_DELTA
-    sizes, names = expected_codec(schema).domain_sizes, [field.name for field in schema.encoded]
+    codec = expected_codec(schema)
+    sizes, names = codec.domain_sizes, codec.names
 
     def misplaced(epsilon: Any, delta: Any) -> float:
         return predicted_misplaced(sizes, n, budget_for(epsilon, delta, work.unit(order), neighbours=order.neighbours))
@@ -92,7 +93,7 @@ def noise_values(work: Work, order: PrivateOrder, n: int) -> dict[str, Any]:
         "curve": [on_axes(float(epsilon), misplaced(epsilon, order.delta)) for epsilon in CURVE],
         # The kind, the figure, and whether it is the one chosen.
         "kinds": [(kind, misplaced(order.epsilon, d), bool(order.delta) == bool(d)) for kind, d in kinds.items()],
-        "noise": preview_noise(names, sizes, n, promised(work, order)) if len(names) == len(sizes) else None,
+        "noise": preview_noise(names, sizes, n, promised(work, order)),
     }
 
 
