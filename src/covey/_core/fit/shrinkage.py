@@ -88,7 +88,7 @@ SMOOTHED = 12  # categories from which on ordered ones are smoothed
 # Up to so many categories, and beyond this noise on a share, tables are posterior means. Weights by thinning are chance there:
 # thresholds took rare categories away, and one-way tables of telco and adult (300 to 1,000 rows) were up to a quarter worse.
 FEW, NOISY = 100, 1 / 200
-SHARES = 0.3, 1.0, 3.0  # parameters of Dirichlet laws, of all categories together: chosen on telco and adult
+SHARES = 0.3, 1.0, 3.0  # parameters of Dirichlet laws, of all categories together: the best of three sets, five tables
 
 
 def denoise_histogram(
