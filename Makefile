@@ -113,8 +113,8 @@ bench-peers: $(STAMP)
 	PEERS=$(PEERS) COVEY_DATA=$(DATA) $(RUN)python -m benchmarks.peers.coverage
 	$(RUN)python -m benchmarks.peers.few --data $(DATA)
 	$(RUN)python -m benchmarks.peers.growth
-	PEERS=$(PEERS) $(RUN)python -m benchmarks.peers.mixed --data $(DATA)
 	PEERS=$(PEERS) $(RUN)python -m benchmarks.peers.characters --data $(DATA)
+	PEERS=$(PEERS) $(RUN)python -m benchmarks.peers.mixed --data $(DATA)
 
 # NIST's survey excerpt, judged by SDNist itself, which wants an old Python and old packages. SDNIST is its folder of the excerpts.
 OLD_PYTHON ?= python3.10

@@ -101,18 +101,24 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    frames = [pd.read_csv(given.data / f"artificial-characters_{part}.csv") for part in ("train", "test")]
+    try:
+        frames = [pd.read_csv(given.data / f"artificial-characters_{part}.csv") for part in ("train", "test")]
+    except FileNotFoundError as problem:
+        print(f"{problem}: skipped")
+        return
+    with (given.out / "characters.csv").open(encoding="utf-8", newline="") as file:
+        known = {tuple(row[k] for k in FIELDS[:3]): row for row in csv.DictReader(file)}
     runs = [("real rows", 0.0, 0)]
     runs += [(way, e, s) for way in ("covey", "covey, target", "Tab-PE") for e in EPSILONS for s in range(given.seeds)]
-    rows = []
     for run in runs:
-        row = {k: f"{v:.4f}" if isinstance(v, float) else v for k, v in measure(*run, frames).items()}
-        rows.append(row)
+        row = {k: f"{v:.4f}" if isinstance(v, float) else str(v) for k, v in measure(*run, frames).items()}
+        place = tuple(row[k] for k in FIELDS[:3])
+        known[place] = row if row["status"] == "ok" else known.get(place, row)  # who is not at hand keeps his figures
         print(row, flush=True)
     with (given.out / "characters.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(known.values())
 
 
 if __name__ == "__main__":

@@ -5,6 +5,12 @@
 here=$(dirname "$0")
 python=${PYTHON:-python3}
 only=${*:-}
+# A Python by its name: one that answers, if need be below pyenv's versions, whose shims are there even where they fail.
+named() {
+    for found in "$1" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"${1#python}".*/bin/"$1"; do
+        "$found" -c '' 2>/dev/null && { echo "$found"; return; }
+    done
+}
 wanted() { case " ${only:-$1} " in *" $1 "*) ;; *) return 1 ;; esac }
 
 # Peers that are on no package index are read from the folder PEERS by their runners; here is what they need. Some want a Python
@@ -13,8 +19,9 @@ environment() {
     name=$1
     shift
     wanted "$name" || return
-    other=$(command -v "${1#python=}" || true)
-    case $1 in python=*) shift; [ -n "$other" ] || { echo "$name: no such Python"; return; } ;; *) other=$python ;; esac
+    other=$python
+    case $1 in python=*) other=$(named "${1#python=}"); shift ;; esac
+    [ -n "$other" ] || { echo "$name: no such Python"; return; }
     [ -e "build/peers/$name/.installed" ] && return
     constraints="$here/constraints/$name.txt"
     [ -e "$constraints" ] || constraints=
@@ -29,7 +36,7 @@ environment() {
 # Exactly the versions in constraints/, whatever their makers ask for: what these need and what they use are not the same.
 frozen() {
     wanted "$1" || return
-    other=$(command -v "$2" || true)
+    other=$(named "$2")
     [ -n "$other" ] || { echo "$1: no such Python"; return; }
     [ -e "build/peers/$1/.installed" ] && return
     "$other" -m venv "build/peers/$1" || return
@@ -53,3 +60,4 @@ environment margnet torch pandas scikit-learn scipy tomli networkx tqdm matplotl
 environment tabpe torch pandas scikit-learn omegaconf==2.3.0 generalimport tenacity matplotlib requests tqdm
 environment ebm interpret-core scikit-learn
 frozen gbdt python3.10
+:  # one that is not there is no reason to stop
