@@ -3,8 +3,11 @@
 import dataclasses
 
 import numpy as np
+import polars as pl
 import pytest
 
+import covey
+from covey._preparing import propose
 from covey.answers.answer import Answer, AnswerTable
 from covey.answers.regression import logistic_coefficients
 from covey.errors import CannotAnswerError, ParameterError
@@ -341,3 +344,39 @@ def test_terms_that_do_not_vary_or_are_not_there_are_refused_without_a_warning()
 def test_a_logistic_regression_whose_terms_are_all_alike_is_refused_in_words():
     with pytest.raises(CannotAnswerError, match="nearly decide the outcome"):
         logistic_coefficients(np.column_stack([np.arange(200) % 2, np.ones(200)]))
+
+
+def test_columns_that_exclude_each_other_are_proposed_measured_as_one_and_answered_each():
+    """A tenth of the 4,000 rows has none of three colours; half of those with grey eyes are tall, and no others."""
+    eyes = np.repeat([0, 1, 2, 3], [2000, 1000, 600, 400])
+    table = {f"eyes_{word}": (eyes == k).astype(int) for k, word in enumerate(("blue", "brown", "grey"))}
+    frame = pl.DataFrame(table | {"tall": ((eyes == 2) & (np.arange(4000) % 2 == 0)).astype(int)})
+    drafted = Schema.draft(frame).confirm(frame.columns)
+    proposal = next(own for own in propose(frame, drafted) if own.rules and own.rules[0].word == "one_of")
+    assert proposal.words == "At most 1 of eyes_blue, eyes_brown, eyes_grey is true"
+    schema = proposal.added_to(drafted)
+    assert not any(set(own.columns) <= set(table) for own in propose(frame, schema))  # it is said by now
+    release = covey.PrivateSynthesizer(20, schema=schema, seed=1).fit(frame).release(4000)
+    rows = release.rows()
+    assert rows.columns == frame.columns
+    assert schema.validate(rows) == []
+    for question, value in {
+        "share eyes_brown=1": 0.25,
+        "share eyes_blue=0 eyes_brown=0": 0.25,
+        "share eyes=none": 0.1,
+        "mean tall where eyes_grey=1": 0.5,
+        "share eyes_grey=1 given tall=1": 1.0,
+        "correlation eyes_blue eyes_brown": -1 / np.sqrt(3),
+    }.items():
+        found = release.ask(question, about="table")
+        assert found.low - 0.01 <= value <= found.high + 0.01
+        assert found.high - found.low < 0.1
+    assert [one.value > 0.15 for one in release.mean("tall", by="eyes_grey").answers] == [False, True]
+    drawn = release.sample(50, {"eyes_blue": 0, "eyes_brown": 0})
+    assert (drawn["eyes_blue"] + drawn["eyes_brown"]).sum() == 0
+    for wrong in (
+        lambda: release.share({"eyes_blue": 1, "eyes_grey": 1}),
+        lambda: release.regress("tall ~ eyes + eyes_blue"),
+    ):
+        with pytest.raises((ParameterError, CannotAnswerError)):
+            wrong()
