@@ -182,11 +182,6 @@ class Rule(ABC):
         """Which field is at most which."""
         return []
 
-    @property
-    def excluding(self) -> bool:
-        """Whether it says of yes/no columns that at most one is true, and no more."""
-        return False
-
 
 def _renamed(part: Any, known: tuple[str, ...], name: Callable[[str], str]) -> Any:
     """Part of a rule in which these fields have other names; words of conditions stay what they are."""
@@ -254,11 +249,6 @@ class AtMost(Rule):
         if self.one and len(fields) < 2:
             raise ParameterError(f"rule {self} needs two fields at least, which exclude each other.")
         return ("boolean",)
-
-    @property
-    def excluding(self) -> bool:
-        """At most one."""
-        return self.limit == 1 and not self.one
 
     def broken(self, attributes: Mapping[str, Any], cells: Mapping[str, Integers]) -> Mask:
         """Which rows set more, or none where one is needed; of one category a row may be missing."""
@@ -345,11 +335,6 @@ class Forbid(Rule):
         """All conditions together, and each thing that is required fails."""
         hold: Zero = tuple((name, condition, False) for name, condition in self.conditions)
         return tuple((*hold, (name, wanted, True)) for name, wanted in self.unless) or (hold,)
-
-    @property
-    def excluding(self) -> bool:
-        """Two that are never both true."""
-        return len(self.conditions) == 2 and not self.unless and all(c.values == (True,) for _, c in self.conditions)
 
     def broken(self, attributes: Mapping[str, Any], cells: Mapping[str, Integers]) -> Mask:
         """Which rows meet the conditions, and not all that is required."""

@@ -162,8 +162,8 @@ class Schema(Domain):
         counts = Counter(name for rule in self.rules if isinstance(rule, AtMost) for name in rule.flags)
         free = [f.name for f in self.fields if f.type == "boolean" and f.required and f.measured]
         free = [name for name in free if name not in self._expecting and counts[name] <= 1]
-        pairs = {frozenset(rule.fields): rule for rule in self.rules if isinstance(rule, Forbid) and rule.excluding}
-        sets = [list(rule.flags) for rule in self.rules if isinstance(rule, AtMost) and rule.excluding]
+        pairs = {frozenset(rule.fields): rule for rule in self.rules if isinstance(rule, Forbid) and _excluding(rule)}
+        sets = [list(rule.flags) for rule in self.rules if isinstance(rule, AtMost) and _excluding(rule)]
         sets = [names for names in sets if set(names) <= set(free)]
         for name in (name for name in free if not counts[name]):
             near = [own for own in sets if all(frozenset((name, other)) in pairs for other in own)]
@@ -173,7 +173,7 @@ class Schema(Domain):
         if not sets or (flags and not self.together and TOGETHER * sum(map(len, sets)) < len(self.encoded)):
             return self
         homes = [set(names) for names in sets]
-        kept = tuple(r for r in self.rules if not (r.excluding and any(own.issuperset(r.fields) for own in homes)))
+        kept = tuple(r for r in self.rules if not (_excluding(r) and any(own.issuperset(r.fields) for own in homes)))
         return replace(self, rules=(*kept, *(AtMost.one_of(names, none=True) for names in sets)))
 
     def only(self, names: Sequence[str]) -> Schema:
@@ -375,6 +375,13 @@ class Schema(Domain):
     def validate(self, table: Any) -> list[str]:
         """What a table breaks of this schema, in words; an empty list if nothing."""
         return problems(RuleBook(self), table)
+
+
+def _excluding(rule: Rule) -> bool:
+    """Whether a rule says of columns that at most one is true, and no more."""
+    if isinstance(rule, AtMost):
+        return rule.limit == 1 and not rule.one
+    return isinstance(rule, Forbid) and [c.values for _, c in rule.conditions] == [(True,)] * 2 and not rule.unless
 
 
 def as_groups(listed: Iterable[str | Sequence[str]]) -> tuple[tuple[str, ...], ...]:
