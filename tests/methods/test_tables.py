@@ -307,6 +307,18 @@ def test_with_few_rows_columns_decide_which_law_is_taken():
     assert least_noise(kinds, secret, 300) == least_noise(kinds, secret)
 
 
+def test_with_many_rows_three_yes_no_columns_decide_which_law_is_taken():
+    flags, budget, secret = (
+        [Category(2)] * 16,
+        make_budget(1, 1e-9),
+        make_budget(1, 1e-9, neighbours="add-or-remove-one"),
+    )
+    assert least_noise(flags, budget, 20_000) == make_budget(1, 0)
+    assert least_noise(flags, budget, 60_000) == budget
+    assert least_noise(flags[:2], budget, 60_000) == make_budget(1, 0)  # there are no three
+    assert least_noise(flags, secret, 60_000) == least_noise(flags, secret, 300)
+
+
 def test_what_a_ledger_is_told_is_what_a_table_of_this_size_spends():
     """A schema alone says Gaussian noise; with few rows the release is pure, and `rho` says so before the charge."""
     fields = tuple(Field(f"c{j}", "string", enum=("a", "b", "c")) for j in range(16))

@@ -41,6 +41,9 @@ from covey.privacy.unit import ADD_REMOVE, REPLACE
 # Pure laws are taken where their expected noise on pairs is at most so many times the Gaussian one's, for flags by the kind of
 # neighbours: their noise on means is far smaller, and it is known exactly. Chosen on nltcs, msnbc and plants (small.md).
 PURE_FLAGS = {REPLACE: 1.26, ADD_REMOVE: 0.92}
+# With less Gaussian noise than this on a pair of flags three columns decide, which pure laws do not measure: their errors are
+# 1.1 to 5.4 times as large there, those of pairs 0.4 to 1.1 times (nltcs, plants, accidents, msnbc, 6 to 17 columns).
+THREE_COLUMNS = 0.0006
 SOME = 1000  # rows: how noises compare does not depend on their number
 # How far from independent columns must be for pairs with Gaussian noise to pay, beyond which columns matter more than pairs:
 # set on telco, where Gaussian noise is better at 0.07 (1,000 rows) and pure noise at 0.14 (500). At 0.083 (300 rows, ε = 3) telco
@@ -157,14 +160,16 @@ def solve_epsilon(
 def least_noise(attributes: Sequence[Attribute], budget: Budget, n: int | None = None) -> Budget:
     """The budget of a promise with δ, or that of pure ε where its laws have less noise: a function of public numbers.
 
-    The number of rows is one of them where rows are replaced: with few of them columns are all that can be measured well.
+    The number of rows is one of them where rows are replaced: with few of them columns are all that can be measured well, and
+    with many of them three yes/no columns too.
     """
     pure, kinds = budget.without_delta, tuple(attributes)
     if budget.pure or any(isinstance(a, NumberGrid) or a.groups for a in kinds) or sum(a.size > 1 for a in kinds) < 2:
         return budget
     if all(a.size == 2 for a in kinds):
         one, other = (expected_pair_noise(SOME, len(kinds), own) for own in (pure, budget))
-        return pure if one <= PURE_FLAGS[budget.neighbours] * other else budget
+        clear = n is not None and len(kinds) > 2 and not budget.size_is_secret and other * SOME < THREE_COLUMNS * n
+        return pure if one <= PURE_FLAGS[budget.neighbours] * other and not clear else budget
     plan = TablePlan(kinds)
     pairs = [plan.needed(SOME, own) for own in (pure, budget)]
     columns = [float(plan.deviations(own) @ plan.declared.counts) for own in (pure, budget)]
