@@ -363,9 +363,10 @@ def plan(  # what is described, how many there are, and what is promised
         return budget_for(epsilon, delta, unit, labels=learns, neighbours=neighbours)
 
     budget = promise(solve_epsilon(sizes, n, promise, target_error) if epsilon is None else epsilon)
-    found = predict(sizes, n, budget, attributes)
     cost, wide = learning.learning_cost(schema, n, budget), learning.too_wide(schema, n, budget)
     own = None if learns else RegainTables.of(Codec(schema), Fraction(0), budget.pure).plan
+    law = budget if learns or unit != 1 or (own and own.important) else least_noise(attributes, budget, n)
+    found = predict(sizes, n, law, attributes, budget.delta)
     focus = expected_focus(own, n, budget) if own and own.important.pairs else None
     triples = None
     if own and own.important.triples:
@@ -373,7 +374,6 @@ def plan(  # what is described, how many there are, and what is promised
         measuring = None if share is None else budget.part(share)
         triples = expected_triples(own.important, len(own.attributes), n, measuring)
     flags = all(size == 2 for size in sizes)  # these have a plan of their own
-    law = budget if learns or unit != 1 or (own and own.important) else least_noise(attributes, budget, n)
     noise = flag_words(n, len(sizes), law) if flags else "" if own is None else own.noise_words(n, law)
     if law.pure and delta:
         noise = (

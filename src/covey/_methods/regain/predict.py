@@ -106,24 +106,26 @@ class Prediction:
         }
 
 
-def predict(sizes: Sequence[int], n: int, budget: Budget, attributes: Sequence[Attribute] = ()) -> Prediction:
+def predict(
+    sizes: Sequence[int], n: int, budget: Budget, attributes: Sequence[Attribute] = (), delta: Fraction = Fraction(0)
+) -> Prediction:
     """Predicted average total variation, time and memory.
 
     n counts rows, or where the promise is to persons with all their rows these persons. Time and memory are then those of as many
     rows: how many there are is not public. Memory and small groups follow from the attributes; without any, sizes are those of
-    categories.
+    categories. Where δ is allowed and the budget is pure all the same, because that has less noise, `delta` is what was allowed.
     """
     error, kinds = predicted_error(sizes, n, budget), attributes or [Category(size) for size in sizes]
     needed, warnings = release_memory(kinds, n, budget), []
     if mostly_noise(error):
-        warnings.append(f"the result will be mostly noise; {remedies(sizes, n, budget)}")
+        warnings.append(f"the result will be mostly noise; {remedies(sizes, n, budget, offered=delta > 0)}")
     if budget.epsilon > 10:
         warnings.append("an epsilon above 10 is a weak guarantee")
     if needed > allowed_memory():
         warnings.append(NO_ROOM)
     return Prediction(
         float(budget.epsilon),
-        float(budget.delta),
+        float(max(budget.delta, delta)),
         error,
         predicted_misplaced(sizes, n, budget),
         expected_seconds(sizes, n),
