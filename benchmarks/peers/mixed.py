@@ -356,8 +356,9 @@ letters, which depend on all numbers at once. δ = 1 / (n ln n), as in Tab-PE's 
 
 {characters}
 
-Not entered, because they could not be had whole: tab_bench (SIGMOD 2025; its tables are binary files of a repository that was not
-reachable), SDGym (its tables lie in a storage bucket that was not reachable), MargNet's dense tables other than adult, and GEM+.
+Not entered, because they could not be had whole: tab_bench (SIGMOD 2025; of its repository and tables only parts could be had),
+SDGym (its tables lie in a storage bucket that was not reachable), MargNet's dense tables other than adult, and GEM+ (no code
+found).
 
 ## What to know
 
@@ -378,7 +379,7 @@ reachable), SDGym (its tables lie in a storage bucket that was not reachable), M
   with 32 of them and refines them in its first five rounds. It has 100 trees of depth 4 with random splits and Newton steps,
   settings of its paper's experiments; batches are averaged, its proposal for small ε. Its δ would be 1 / n, and its limits would
   be read from the rows: it got ours. Its promise is for a row that is added or removed.
-- Peers had one run for each table, so that differences of a few percent mean nothing.
+- Peers had one or two runs for each table, as the last column says, so that differences of a few percent mean nothing.
 - Not run: what has no row above, AIM of other packages and on other tables than telco, dp-xgboost (it has to be compiled),
   pure ε, and more than two seeds.
 """
