@@ -16,6 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 import covey._core.fit.spectrum
+import covey._core.fit.targets
 import covey._methods.regain.bits
 import covey._methods.regain.tables
 from audits.filters import filter_kept
@@ -139,7 +140,8 @@ def fresh(seed):
 
 
 POSTPROCESSING = (
-    (covey._methods.regain.bits, ("denoise", "fit_factors", "fit_centres", "shrunken_means", "score_plan")),
+    (covey._methods.regain.bits, ("denoise", "fit_factors", "shrunken_means", "score_plan")),
+    (covey._core.fit.targets, ("fit_centres",)),
     (
         covey._methods.regain.tables,
         ("denoise_histogram", "category_bins", "fit_category_centres", "unmerge"),

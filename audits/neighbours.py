@@ -161,7 +161,7 @@ def rides():
         bit_ride("ball, cut", sparse, 1.0, 1e-6),
         bit_ride("declared limits", bits(800, 24, 0.2), 1.0, 1e-5, at_most=[(list(range(20)), 3)]),
         exercising("law knorm", code_ride("categories", [2, 3, 2, 4], 900, 3.0)),
-        look_ride("categories, look", [2, 3, 2, 4, 2, 2, 3], 500, 1.0),
+        look_ride("categories, look", [5] * 7, 1200, 1.0),
         code_ride("categories, (ε, δ)", [30, 1, 2, 12], 2000, 1.0, 1e-6, ordinal=[0]),
         table_ride("numbers", MIXED, mixed, 3.0),
         table_ride("numbers, (ε, δ)", MIXED, mixed, 2.0, 1e-6),
@@ -211,7 +211,7 @@ def centre_forgotten():
 
 def twice_the_ones(batch):
     """Twice the ones: what signs are without their centre."""
-    counts = bits_measured.column_counts(batch)
+    counts = bits_measured.counts.column_counts(batch)
     return counts + counts
 
 

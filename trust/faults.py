@@ -149,7 +149,7 @@ def furnish(place):
     place.table.write_text(f"{head},name\n" + "".join(f"{line},{MARK} {i}\n" for i, line in enumerate(lines)))
     schema = Schema.draft(read_table(place.table))
     kept = tuple(field for field in schema.fields if field.name != "name")
-    schema = Schema(kept, schema.missing_values, schema.rules, drafted=True)
+    schema = Schema(kept, schema.missing_values, schema.rules)
     schema.confirm([field.name for field in kept]).save(place.schema)
     # A value that the schema does not know: read, encoded as unknown, never written.
     place.table.write_text(place.table.read_text().replace("surgery", MARK))
