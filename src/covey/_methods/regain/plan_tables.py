@@ -43,7 +43,7 @@ CERTAIN, USUAL, BLIND, HOPELESS = 0.02, 0.05, 0.6, 0.2
 # n√(2ρ) beyond which, under (ε, δ), a look costs more than it saves: on telco at 177, and at 129 where rows are added or removed
 # (these count as more rows, as their noise is less), a fifth of the error.
 CLEAN = 110
-LOOKED = 0.08  # deviation of the look's noise beyond which it would decide by chance: under (ε, δ) it always is, below CLEAN
+LOOKED = 0.08  # deviation of its noise beyond which a look would decide by chance: always, below CLEAN
 TOGETHER = "columns and pairs"  # the charge of both, which the look divides, or which share one draw
 JOINED = 5  # categories at most of attributes whose one-way and pair tables share one draw: none is merged first
 Way = Literal["pairs", "look", "margins"]
