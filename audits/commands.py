@@ -84,6 +84,11 @@ class Command:
         """The schema that it ended with."""
         return self._made[-1].schema
 
+    @property
+    def _declared(self):
+        """What its schema said before anything was found, as of a synthesizer."""
+        return self._made[-1]._declared
+
     def leaving(self):
         """All that was printed and written."""
         return self._left
