@@ -13,17 +13,7 @@ from covey._core.noise.matrix import MatrixNoise
 from covey._core.numbers.grid import FINEST, Difference, NumberGrid
 from covey._core.numbers.lattice import Lattice
 from covey._core.paper import blocks
-from covey._core.paper.bodies import (
-    Ball,
-    Box,
-    Cube,
-    HalfSpace,
-    Intersection,
-    Polytope,
-    ProductOfSimplices,
-    Simplex,
-    bounding_box,
-)
+from covey._core.paper import bodies as b
 from covey._core.paper.covering import LatticeCovering
 from covey._core.tables.distance import marginal_error
 from covey.errors import ParameterError
@@ -90,21 +80,24 @@ REFUSED = [
     ("symmetric", lambda: blocks.coordinates(np.array([[1.0, 0.5], [0.0, 1.0]]))),
     ("positive semidefinite", lambda: blocks.coordinates(np.array([[1.0, 2.0], [2.0, 1.0]]))),
     *(("positive numbers", lambda w=w: blocks.shares(2, w)) for w in ([1.0], [1.0, 0.0], [1.0, -1.0], [1.0, np.inf])),
-    ("no common point", lambda: Intersection(Cube(2), HalfSpace([1, 1], -1), rounds=300).project(np.zeros((1, 2)))),
-    ("no common point", lambda: Polytope(np.ones((1, 2)), -np.ones(1), Cube(2)).project(np.ones((1, 2)))),
-    ("no common point", lambda: bounding_box(Intersection(Box([0], [1]), Box([2], [3])))),
-    ("bounded", lambda: bounding_box(HalfSpace([1.0, 0.0], 1.0))),
-    ("lower must not exceed upper", lambda: Box([0, 1], [1, 0])),
-    ("two lists of one length", lambda: Box([0], [1, 1])),
-    ("at least 1", lambda: Box([], [])),
-    ("size must be 0 or more", lambda: Ball(2, -1)),
-    ("centre must have 2", lambda: Ball(2, 1, [0, 0, 0])),
-    ("at least 1", lambda: Simplex(0)),
-    ("at least one block", lambda: ProductOfSimplices([])),
-    ("not all 0", lambda: HalfSpace([0, 0], 1)),
-    ("G must have shape", lambda: Polytope(np.eye(3), np.ones(3), Cube(2))),
-    ("at least one body", lambda: Intersection()),
-    ("different dimensions", lambda: Intersection(Cube(2), Cube(3))),
+    (
+        "no common point",
+        lambda: b.Intersection(b.Cube(2), b.HalfSpace([1, 1], -1), rounds=300).project(np.zeros((1, 2))),
+    ),
+    ("no common point", lambda: b.Polytope(np.ones((1, 2)), -np.ones(1), b.Cube(2)).project(np.ones((1, 2)))),
+    ("no common point", lambda: b.bounding_box(b.Intersection(b.Box([0], [1]), b.Box([2], [3])))),
+    ("bounded", lambda: b.bounding_box(b.HalfSpace([1.0, 0.0], 1.0))),
+    ("lower must not exceed upper", lambda: b.Box([0, 1], [1, 0])),
+    ("two lists of one length", lambda: b.Box([0], [1, 1])),
+    ("at least 1", lambda: b.Box([], [])),
+    ("size must be 0 or more", lambda: b.Ball(2, -1)),
+    ("centre must have 2", lambda: b.Ball(2, 1, [0, 0, 0])),
+    ("at least 1", lambda: b.Simplex(0)),
+    ("at least one block", lambda: b.ProductOfSimplices([])),
+    ("not all 0", lambda: b.HalfSpace([0, 0], 1)),
+    ("G must have shape", lambda: b.Polytope(np.eye(3), np.ones(3), b.Cube(2))),
+    ("at least one body", lambda: b.Intersection()),
+    ("different dimensions", lambda: b.Intersection(b.Cube(2), b.Cube(3))),
     ("t must be 0 or more", lambda: LatticeCovering(-1, 0.5)),
     *(("alpha must be positive", lambda a=a: LatticeCovering(2, a)) for a in (0.0, -1.0, np.nan, np.inf)),
     # before anything is allocated

@@ -98,6 +98,13 @@ def truth():
     return generator.multinomial(20_000, share)
 
 
+def test_whatever_the_noise_makes_of_a_table_shares_come_out():
+    """The budget is spent by then: a root that is not bracketed, as with limits a twentieth as wide, loses the release."""
+    g, posterior = np.random.default_rng(3), denoisers(9, ordered=False, noisy=True)[0]
+    tables = [(g.normal(0, far, g.integers(2, 101)), sd) for far in (1e-3, 1.0, 1e6) for sd in (0.005, 0.1, 10.0, 1e5)]
+    assert all(p.min() >= 0 and p.sum() == pytest.approx(1) for p in (posterior(v, sd, 1) for v, sd in tables))
+
+
 def test_groups_are_closer_than_sums_of_categories_and_no_category_suffers():
     counts, generator = truth(), np.random.default_rng(1)
     sd = 30.0
