@@ -133,7 +133,7 @@ def learned_rides():
         ),
         Ride(
             "learned numbers, mostly missing",
-            private(60.0, schema=NUMBERS),
+            private(80.0, schema=NUMBERS),
             mostly_missing(0, PLAIN),
             {name: mostly_missing(0, first) for name, first in ways.items()},
             mostly_missing(9, HOLES),
