@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 
@@ -31,6 +32,11 @@ SCHEMA = Schema(
 )
 ODD = ("A1", "B", "high", "0", "", "77")  # breaks all that holds elsewhere
 HOLES = ("B2", "B", "low", "400", "", "")
+# Few categories, of which pure laws would make less noise: relations are looked for by Gaussian ones all the same.
+FEW = Schema(
+    fields=tuple(Field(name, "string", enum=("x", "y", "z"), required=True) for name in ("one", "two")),
+    relations="learn",
+)
 LOOSE = {"neighbours": "add-or-remove-one"}
 COMMON = ("A1", "A", "low", "10", "10", "20")
 
@@ -48,6 +54,13 @@ def table(n, seed, *first, related=True):
         rows = list(zip(*columns, strict=True))
     rows[: len(first)] = first
     return dict(zip(SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def unrelated(seed, *first):
+    """Rows of few categories that say nothing of each other."""
+    drawn = np.random.default_rng(seed).choice(["x", "y", "z"], (3000, 2)).tolist()
+    drawn[: len(first)] = map(list, first)
+    return dict(zip(FEW.names, map(list, zip(*drawn, strict=True)), strict=True))
 
 
 def appended(columns, row):
@@ -69,7 +82,16 @@ def relation_rides():
     two = {"two rows": table(1500, 0, ODD, HOLES)}
     added = {f"added, {name}": appended(table(1500, 0, COMMON), first) for name, first in ways.items()}
     fewer = table(1100, 9, HOLES, related=False)
+    few = {"charge " + RELATIONS: 1, "charge columns and pairs": 1}
     return [
+        Ride(
+            "relations, none among few categories",
+            private(8.0, 1e-9, schema=FEW),
+            unrelated(0, "xx"),
+            {"the other end": unrelated(0, "zz")},
+            unrelated(9),
+            few,
+        ),
         Ride("relations", private(6.0, 1e-6, schema=SCHEMA), table(1500, 0, COMMON), others, stranger, shown),
         Ride("relations, pure", private(90.0, schema=SCHEMA), table(1500, 0, COMMON), others, stranger, shown),
         Ride(
@@ -205,9 +227,27 @@ def price_of_a_bounded_range():
     return replaced((Budget, "choice_scale", cheaper))
 
 
+def law_chosen_after_the_search():
+    """Once relations are known, pure noise is promised for the schema that has them; what was drawn is Gaussian."""
+
+    def anew(real):
+        def choose(self, *n):
+            with patch.object(self, "_declared", None):
+                real(self, *n)
+
+        return choose
+
+    return replaced((PrivateSynthesizer, "_choose_law", anew))
+
+
 def faults():
     """All of them."""
     return [
+        Fault(
+            "relations: a law chosen after the search",
+            "odometer: relations, none among few categories",
+            law_chosen_after_the_search(),
+        ),
         Fault("relations: candidates that depend on rows", "odometer: relations", candidates_from_rows()),
         Fault("relations: chance from a permutation of the rows", "odometer: relations", chance_from_rows()),
         Fault("relations: confirmed by the exact count", "odometer: relations", confirmed_exactly()),

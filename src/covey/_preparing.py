@@ -365,7 +365,8 @@ def plan(  # what is described, how many there are, and what is promised
     budget = promise(solve_epsilon(sizes, n, promise, target_error) if epsilon is None else epsilon)
     cost, wide = learning.learning_cost(schema, n, budget), learning.too_wide(schema, n, budget)
     own = None if learns else RegainTables.of(Codec(schema), Fraction(0), budget.pure).plan
-    law = budget if learns or unit != 1 or (own and own.important) else least_noise(attributes, budget, n)
+    fixed = learns or schema.finds_relations or unit != 1 or (own and own.important)
+    law = budget if fixed else least_noise(attributes, budget, n)
     found = predict(sizes, n, law, attributes, budget.delta)
     focus = expected_focus(own, n, budget) if own and own.important.pairs else None
     triples = None

@@ -26,9 +26,8 @@ from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
-CHANGED = (
-    "the table changed while it was read. Nothing was released."  # told wherever a second pass finds another table
-)
+# Told wherever a second pass finds another table.
+CHANGED = "the table changed while it was read. Nothing was released."
 MOST_NAMES = 20  # that a message lists: more would push the advice off a screen
 
 

@@ -380,8 +380,9 @@ class PrivacyStatement:
         return sum((charge.amount for charge in self.charges), Fraction(0))
 
     def __post_init__(self) -> None:
-        if self.spent > self.budget.amount:
-            raise InternalError(f"the charges sum to {self.spent}, more than the budget's {self.budget.amount}.")
+        if {charge.unit for charge in self.charges} - {self.budget.unit} or self.spent > self.budget.amount:
+            own = f"{self.budget.amount} {self.budget.unit}"
+            raise InternalError(f"the charges sum to {self.spent}, more than the budget's {own}, or in another unit.")
         if sum((charge.delta for charge in self.charges), Fraction(0)) > self.budget.selection:
             raise InternalError("naming labels has spent more of δ than its part.")
 

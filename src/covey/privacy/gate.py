@@ -79,9 +79,7 @@ class Moves:
     # How much of any one of several tables moves from some entries to others while its sum stays, for K-norm noise; or how much
     # is added to each of them, the same to all.
     table: Fraction | int | None = None
-    trace: Fraction | int | None = (
-        None  # the nuclear norm of the change of a symmetric matrix, for matrix Laplace noise
-    )
+    trace: Fraction | int | None = None  # the nuclear norm of a symmetric matrix's change, for matrix Laplace noise
     directions: Fraction | int | None = None  # the loss of PROJ on c·Σxxᵀ, in units of c (docs/proofs/projection.md)
     score: Fraction | int | None = None  # the most that any one of several scores moves, for a choice among candidates
     added: Moves | None = None  # the same for one row that is added or removed (docs/proofs/neighbours.md)

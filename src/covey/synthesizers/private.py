@@ -217,7 +217,8 @@ class PrivateSynthesizer(Synthesizer):
 
     def _choose_law(self, n: int | None = None) -> None:
         """Spend nothing of δ where pure laws have less noise on the columns, as far as these, and later n, are known."""
-        plain = not (self._by_person or self._learning or self._limits or self._triples or self._prior)
+        looked = self._declared is not None and self._declared.finds_relations  # by noise of the law that all has then
+        plain = not (self._by_person or self._learning or looked or self._limits or self._triples or self._prior)
         plain = plain and self.body is None and self._promised.rows_per_person == 1 and self.noise == "covey"
         free = plain and self.composition != "gaussian"
         self._budget = least_noise(self._kinds, self._promised, n) if free else self._promised
@@ -248,7 +249,7 @@ class PrivateSynthesizer(Synthesizer):
         flags = codec.flags
         self.domain = None if flags else check_domain(codec.domain_sizes, np.flatnonzero(codec.ordered).tolist())
         self._limits = check_limits(codec.limits if flags else ())
-        plain = not (schema.finds_relations or schema.found or codec.important or codec.target or schema.triples_wanted)
+        plain = not (schema.found or codec.important or codec.target or schema.triples_wanted)
         kinds = (Category(2),) * len(codec.names) if flags else codec.kinds
         self._kinds = kinds if plain else ()
         self._choose_law()
