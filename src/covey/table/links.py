@@ -188,4 +188,4 @@ def distances(domain: Domain) -> list[Rule]:
     fields = {field.name: field for field in domain.fields}
     follows = {name: field.follows for name, field in fields.items() if field.follows is not None}
     links = find_links(fields, ()) if follows else {}
-    return [Distance(name, link, follows[name]) for name, link in links.items()]
+    return [Distance(name, links[name], declared) for name, declared in follows.items()]
