@@ -562,8 +562,8 @@ class Release(PrivateRelease):
         """Refuse a group that is lost in the noise; the columns that form it are named, not the one that is averaged."""
         share, least = float(base.value[0]), LOST * float(np.sqrt(base.variance[0]))
         for a, numbers in self.events.items():
-            if a in bottom:  # of all events
-                share, least = np.array([share, least]) / float(self.shares[a] @ numbers)
+            if a in bottom:  # of all events, of which noise may leave none
+                share, least = np.array([share, least]) / (float(self.shares[a] @ numbers) or 1.0)
         if bottom and share <= least:
             own = [a for a in bottom if a not in self.events]
             form = " and ".join(repr(self.columns.names[a]) for a in [a for a in own if a != number] or own)
