@@ -18,7 +18,9 @@ from audits import events, persons
 from audits.odometer import Ride
 from audits.planting import Fault, replaced, told
 from covey._core.paper.bodies import Box
+from covey._core.tables.events import WEIGHT_STEPS
 from covey._engines.rows import Counted
+from covey._methods.persons.law import Reference
 from covey._methods.regain.measure_tables import ONE_ROW
 from covey.privacy.gate import Moves
 from covey.synthesizers import PrivateSynthesizer
@@ -112,9 +114,27 @@ def person_ride(name, schema, table, *arguments, values=2):
     return Ride(NAME + name, made, without_first(table), neighbours, stranger, {"charge size": 1})
 
 
-def event_ride(name, *arguments):
+def fixed(ride, seed):
+    """A ride that takes one seed whatever it is told: one under which noise makes many of few."""
+    return replace(ride, make=lambda _: ride.make(seed))
+
+
+def few_ride(name, *arguments):
+    """Rows that are all alike, so few that the noisy number of them is far off, and one more at the other end."""
+
+    def table(n, *more):
+        rows = [("0", "A", "0")] * n + list(more)
+        return dict(zip(MIXED.names, map(list, zip(*rows, strict=True)), strict=True))
+
+    neighbours = {"added": table(20, ("99", "B", "5000")), "one removed": table(19)}
+    return Ride(
+        NAME + name, private(*arguments, schema=MIXED), table(20), neighbours, table(0, *mixed(5, 31)), {"law cube": 2}
+    )
+
+
+def event_ride(name, *arguments, persons=60):
     """A person with all events is removed."""
-    table, described = events.town(60), events.package()
+    table, described = events.town(persons), events.package()
     first = events.with_first(table, (1, 2), [(3, 2, 300)] * events.MOST)
 
     def without(both, who):
@@ -168,7 +188,9 @@ def rides():
         table_ride("learned", MIXED.to_learn(), mixed, 4.0, 1e-6),
         person_ride("by person, flags", persons.flags(4), few, 4.0),
         person_ride("by person, numbers", persons.NUMBERS, many, 4.0, 1e-5, values=1001),
+        fixed(few_ride("numbers, few rows", 0.05), 1),
         event_ride("persons with events", 4.0),
+        fixed(event_ride("few persons with events", 0.02, persons=9), 2),
         event_ride("persons with events, (ε, δ)", 4.0, 1e-5),
         body_ride("body", 20.0),
         body_ride("body, (ε, δ)", 8.0, 1e-5),
@@ -264,9 +286,29 @@ def tables_taken_for_halves():
     return replaced((tables_measured, "ONE_ROW", lambda real: half))
 
 
+def shares_of_the_exact_number():
+    """The certificate's distribution functions are those of the exact number of rows: they move more than over a noisy one."""
+
+    def over_all(real):
+        return lambda counts, edges, released, _: real(counts, edges, released)
+
+    return replaced((tables_measured, "kolmogorov_bound", over_all))
+
+
+def shares_of_all_persons():
+    """The certificate's tables of persons are shares of their exact number."""
+
+    def over_all(real):
+        return lambda self, sums, _: real(self, sums, int(sums[: self.starts[0][-1]].sum()) // WEIGHT_STEPS)
+
+    return replaced((Reference, "_gaps", over_all))
+
+
 def faults():
     """All of this promise."""
     return [
+        Fault("functions over the exact n", f"odometer: {NAME}numbers, few rows", shares_of_the_exact_number()),
+        Fault("shares of all persons", f"odometer: {NAME}few persons with events", shares_of_all_persons()),
         Fault("exact n after the gate", f"odometer: {NAME}numbers, (ε, δ)", exact_size_told()),
         Fault("n in a message", f"odometer: {NAME}means", size_told_in_a_message()),
         Fault("the centre of flags forgotten", f"odometer: {NAME}means, (ε, δ)", centre_forgotten()),

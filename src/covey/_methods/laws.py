@@ -163,7 +163,7 @@ class CodeLaw(RowLaw):
         degrees, farthest = tables.farthest(self.cloud)
         misplaced, columns = tables.misplaced(self.cloud)
         if self.cells:  # its twin for numbers, the largest of the two
-            misplaced = together([misplaced, farthest_numbers(counts, self.cells, self.cloud, self.domain)])
+            misplaced = together([misplaced, farthest_numbers(counts, self.cells, self.cloud, tables)])
         return Comparison(degrees, farthest, misplaced, columns, bool(self.cells))
 
     def distances(self, rows: Array) -> Distances:

@@ -51,16 +51,16 @@ class Reference:
 
         Of numbers the largest distance of a distribution function, or a little more.
         """
-        return self._gaps(self.sums(linked))
+        return self._gaps(self.sums(linked), linked.n)
 
     def sums(self, linked: Histories) -> Integers:
         """All that is compared, in steps, one after the other: a sum over persons."""
         return _counted(self.kernels, linked)
 
-    def _gaps(self, sums: Integers) -> dict[str, float]:
+    def _gaps(self, sums: Integers, n: int) -> dict[str, float]:
         gaps: dict[str, list[float]] = {kind: [] for kind in self.kinds}
         ends = np.cumsum([own[-1] for own in self.starts])
-        every, all_drawn = int(sums[: ends[0]].sum()), self.n * WEIGHT_STEPS
+        every, all_drawn = n * WEIGHT_STEPS, self.n * WEIGHT_STEPS
         parts = zip(np.split(sums, ends[:-1]), np.split(self.drawn, ends[:-1]), strict=True)
         for kind, kernel, starts, (own, drawn) in zip(self.kinds, self.kernels, self.starts, parts, strict=True):
             if kind == "numbers":
@@ -70,9 +70,9 @@ class Reference:
                 gaps[kind] += list(np.add.reduceat(np.abs(own / every - drawn / all_drawn), starts[:-1]) / 2)
         return {kind: float(max(own) if kind == "numbers" else np.mean(own)) for kind, own in gaps.items()}
 
-    def farthest(self, sums: Integers) -> float:
-        """The largest of these distances, from `sums`."""
-        return max(self._gaps(sums).values())
+    def farthest(self, sums: Integers, n: int) -> float:
+        """The largest of these distances, from `sums`, over a number of persons that may be noisy."""
+        return max(self._gaps(sums, n).values())
 
 
 def _counted(kernels: tuple[Any, ...], linked: Histories) -> Integers:
@@ -120,7 +120,8 @@ class PersonsLaw:
     def compared(self, told: Setting) -> Comparison:
         """Every group of tables, and distribution functions of numbers."""
         own = self._reference
-        return Comparison(own.kinds, Statistic.sum(own.sums).map(own.farthest), categorical=False, persons=own.n)
+        far = Statistic.sum(own.sums).map(own.farthest, told.n)
+        return Comparison(own.kinds, far, categorical=False, persons=own.n)
 
     def distances(self, persons: Histories) -> Distances:
         """How far public persons are from the draw that was compared, by group of tables: exact.

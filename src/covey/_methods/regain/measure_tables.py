@@ -414,11 +414,12 @@ def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, told:
 
 
 def farthest_numbers(
-    counts: OneWayCounts, cells: Mapping[int, Cells], cloud: WeightedPoints, domain: Domain
+    counts: OneWayCounts, cells: Mapping[int, Cells], cloud: WeightedPoints, tables: Tables
 ) -> Statistic:
     """The largest Kolmogorov distance, or a little more, between records and centres over all numbers."""
     share = cloud.weights @ cloud.points
     edges = {j: comparison_edges(own) for j, own in cells.items()}
-    released = {j: released_below(own, share[domain.block(j)], edges[j]) for j, own in cells.items()}
+    released = {j: released_below(own, share[tables.domain.block(j)], edges[j]) for j, own in cells.items()}
     exact = counts.ranges(edges)
-    return together([exact[j].map(kolmogorov_bound, edges[j], released[j]) for j in cells])
+    # A secret number of records is not divided by: what one more record moves would hang on it.
+    return together([exact[j].map(kolmogorov_bound, edges[j], released[j], tables.total) for j in cells])

@@ -124,9 +124,7 @@ class TablePlan:
     attributes: tuple[Attribute, ...]
     important: Important = NOTHING
     totals: bool = True  # whether every unit fills one entry of each one-way table, so that its sum is public
-    looks: bool = (
-        True  # whether nothing but the table tells of pairs, so that these are left out where they would be noise
-    )
+    looks: bool = True  # whether pairs that would be noise are left out: where nothing but the table tells of them
 
     @cached_property
     def declared(self) -> Domain:
