@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import parse_qs
 
-from python_multipart.exceptions import MultipartParseError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders, UploadFile
 from starlette.exceptions import HTTPException
@@ -258,7 +257,7 @@ async def checked_upload(request: Request, folder: Path) -> tuple[Form, dict[str
                     path = folder / f"upload-{secrets.token_hex(4)}"
                     files[name] = path, part.filename.replace("\\", "/").rpartition("/")[2]
                     await run_in_threadpool(_store, part.file, path)
-    except (HTTPException, MultipartParseError, OSError) as error:  # the oldest Starlette passes the parser's own on
+    except (HTTPException, OSError) as error:
         discard(files)
         if isinstance(error, OSError):
             raise Refused(507, f"The upload cannot be stored: {error.strerror}.") from None
