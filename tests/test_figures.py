@@ -1,6 +1,5 @@
 """Numbers in the documentation are those that were measured: pages are compared with the CSV files they come from."""
 
-import csv
 import re
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from benchmarks import claims, codes, panels, versions
 from benchmarks.intervals import page as page_of_intervals
 from benchmarks.nist.__main__ import lines_page as lines_of_nist
 from benchmarks.nist.__main__ import page as page_of_nist
-from benchmarks.peers import coverage, mixed
+from benchmarks.peers import coverage, gym, mixed
 from benchmarks.peers import page as peers
 from benchmarks.peers.tables import exclusive, explained
 from benchmarks.quotes import GIVEN, NUMBER, ROOT, WATCHED, Quote, quotes, rows
@@ -34,11 +33,9 @@ def errors(row):
 
 
 def test_the_table_of_regain_is_that_of_its_csv():
-    with (PAGES / "regain.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    page = (PAGES / "regain.md").read_text()
-    bootstrap = {row["table"]: errors(row) for row in rows if row["setting"] == "bootstrap"}
-    for row in rows:
+    page, found = (PAGES / "regain.md").read_text(), rows("regain.csv")
+    bootstrap = {row["table"]: errors(row) for row in found if row["setting"] == "bootstrap"}
+    for row in found:
         line = f"| {row['table']} | {row['n']} × {row['p']} | {row['setting']} | "
         shown = f"{line}{show(errors(row))} | {show(errors(row) / bootstrap[row['table']], 2)} | "
         assert shown in page, shown
@@ -89,25 +86,22 @@ def test_intervals_that_hold_are_counted_and_those_beside_the_truth_are_not():
     [
         ("intervals", page_of_intervals, 14),
         ("mixed", mixed.page, 100),
+        ("sdgym", gym.page, 10),
         ("codes", codes.page, 10),
         ("versions", versions.page, 1),
     ],
 )
 def test_a_page_is_that_of_its_csv(name, page, fewest):
-    with (PAGES / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) >= fewest
-    assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == page(rows)
+    found = rows(f"{name}.csv")
+    assert len(found) >= fewest
+    assert (PAGES / f"{name}.md").read_text(encoding="utf-8") == page(found)
 
 
 def test_the_table_of_nist_is_that_of_its_csv():
-    with (PAGES / "nist.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    page = (PAGES / "nist.md").read_text()
-    assert page_of_nist(rows) in page
-    assert page_of_nist([{**rows[0], "k_marginal": "999"}, *rows[1:]]) not in page
-    with (PAGES / "nist-regressions.csv").open() as file:
-        assert lines_of_nist(list(csv.DictReader(file))) in page
+    page, found = (PAGES / "nist.md").read_text(), rows("nist.csv")
+    assert page_of_nist(found) in page
+    assert page_of_nist([{**found[0], "k_marginal": "999"}, *found[1:]]) not in page
+    assert lines_of_nist(rows("nist-regressions.csv")) in page
 
 
 def test_the_tables_of_panels_are_those_of_their_csv():

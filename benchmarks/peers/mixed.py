@@ -356,9 +356,8 @@ letters, which depend on all numbers at once. δ = 1 / (n ln n), as in Tab-PE's 
 
 {characters}
 
-Not entered, because they could not be had whole: tab_bench (SIGMOD 2025; of its repository and tables only parts could be had),
-SDGym (its tables lie in a storage bucket that was not reachable), MargNet's dense tables other than adult, and GEM+ (no code
-found).
+[SDGym](sdgym.md) has a page of its own. Not entered, because they could not be had whole: tab_bench (SIGMOD 2025; of its
+repository and tables only parts could be had), MargNet's dense tables other than adult, and GEM+ (no code found).
 
 ## What to know
 
