@@ -14,8 +14,8 @@ import numpy as np
 
 from covey._core.draw.balanced import sample_bits
 from covey._core.groups.tree import mdav, spectral_tree
-from covey._core.paper.blocks import block_sums, microaggregate
-from covey._core.tables.distance import covariance_loss, marginal_error
+from covey._core.tables.distance import marginal_error
+from covey.paper import covariance_loss, microaggregate
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 # Without msnbc: MDAV takes minutes for its 97,108 rows.
@@ -40,7 +40,7 @@ def timed(grouping, X, r):
 
 def measure(X, grouping, r):
     groups, seconds = timed(grouping, X, r)
-    cloud = microaggregate(block_sums(X, groups, int(groups.max()) + 1))
+    cloud = microaggregate(X, groups)
     errors = [marginal_error(X, sample_bits(cloud, len(X), np.random.default_rng(s)), 2) for s in range(3)]
     return covariance_loss(X, groups), float(np.mean(errors)), seconds
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from covey import errors as errors
     from covey import paper as paper
     from covey._core.paper import bodies as bodies
-    from covey._core.tables.distance import covariance_loss as covariance_loss
     from covey._core.tables.distance import marginal_error as marginal_error
     from covey.answers.load import load as load
+    from covey.paper import covariance_loss as covariance_loss
     from covey.privacy.ledger import Ledger as Ledger
     from covey.release.bundle import write_bundle as write_bundle
     from covey.release.verify import verify_bundle as verify_bundle
@@ -46,7 +46,7 @@ _HOMES = {
     "Schema": "covey.table.schema",
     "SparkParquet": "covey.table.spark",
     "bodies": "covey._core.paper.bodies",
-    "covariance_loss": "covey._core.tables.distance",
+    "covariance_loss": "covey.paper",
     "errors": "covey.errors",
     "load": "covey.answers.load",
     "marginal_error": "covey._core.tables.distance",

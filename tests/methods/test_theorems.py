@@ -14,10 +14,10 @@ from covey._core.paper.blocks import block_sums, damped_means, project_weights
 from covey._core.paper.bodies import Ball
 from covey._core.paper.covering import LatticeCovering, nearest_point_partition
 from covey._core.paper.subspace import principal_directions, private_directions
-from covey._core.tables.distance import covariance_loss
 from covey._methods import paper
 from covey._methods.paper import anonymous_centres, anonymous_parameters
 from covey._methods.records import real_records
+from covey.paper import covariance_loss
 from covey.privacy import bounds
 from tests.core.tables.test_covariance_loss import conditional_expectation, moment
 

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import covey
-from covey._core.tables.distance import covariance_loss
 from covey.errors import MissingExtraError, ParameterError
+from covey.paper import covariance_loss
 from covey.release import evaluation
 from covey.release.bundle import write_bundle
 from covey.release.changed import Changes

@@ -19,9 +19,8 @@ from covey._core.arrays import Array, Floats, Integers
 from covey._core.draw.balanced import sample_mixed
 from covey._core.groups.tree import mdav, spectral_tree
 from covey._core.paper import blocks
-from covey._core.paper.blocks import WeightedPoints, block_sums, microaggregate, one_hot
+from covey._core.paper.blocks import WeightedPoints, one_hot
 from covey._core.paper.bodies import Body, Box
-from covey._core.tables.distance import covariance_loss
 from covey._core.tables.domain import Domain
 from covey._entropy import Streams
 from covey._methods.paper import AnonymousCentres, anonymous_centres
@@ -41,8 +40,7 @@ def group_centres(
     `weights` has a positive number for each record, such as a survey's weight. `gram` has inner products of all records, such as
     a kernel's values: groups are narrow in that geometry.
     """
-    alike = weights is not None or gram is not None
-    if alike and method != "tree":
+    if (weights is not None or gram is not None) and method != "tree":
         raise ParameterError(f"weights and gram go with method 'tree', not with {method!r}.")
     if method == "paper":
         return anonymous_centres(records, group_size)
@@ -51,18 +49,11 @@ def group_centres(
         return min(tree, lattice, key=lambda result: result.covariance_loss)
     X = records.rows.records()
     space = _comparable(X, records, body) if gram is None else _coordinates(gram, len(X))
-    if alike:
-        probability = blocks.shares(len(X), weights)
-        groups = spectral_tree(space, group_size, weights=None if weights is None else probability)
-        if weights is not None:
-            _refuse_heavy(groups, probability)
-        cloud, loss = blocks.group_means(X, groups, probability), blocks.covariance_loss(X, groups, probability)
-    else:
-        groups = (spectral_tree if method == "tree" else mdav)(space, group_size)
-        cloud = microaggregate(block_sums(X, groups, int(groups.max()) + 1))
-        loss = covariance_loss(X, groups)
-    points = WeightedPoints(cloud.weights, cloud.points * records.unit)
-    return AnonymousCentres(points, groups, 0, 0.0, loss * records.unit**2)
+    probability = None if weights is None else blocks.shares(len(X), weights)
+    groups = mdav(space, group_size) if method == "mdav" else spectral_tree(space, group_size, weights=probability)
+    if probability is not None:
+        _refuse_heavy(groups, probability)
+    return AnonymousCentres.of(records, groups, probability)
 
 
 def _coordinates(gram: Array, n: int) -> Floats:

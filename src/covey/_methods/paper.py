@@ -8,7 +8,7 @@ the paper's "redefine x_i = x_i/√p".
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial, reduce
 from math import ceil, isqrt, log, sqrt
@@ -24,7 +24,6 @@ from covey._core.paper.bodies import Body, Box, l1_radius
 from covey._core.paper.covering import LatticeCovering, equipartition
 from covey._core.paper.subspace import DIRECTION_BITS, principal_directions, quantise_directions, slack
 from covey._core.tables.counts import Counts, integer_scores, integer_squares, joined, moments
-from covey._core.tables.distance import covariance_loss
 from covey._methods.records import Records, require_extended
 from covey.errors import ParameterError, whole_number
 from covey.privacy.budget import Charge, exact, split
@@ -41,9 +40,17 @@ class AnonymousCentres:
 
     cloud: WeightedPoints
     groups: Integers
-    t: int
-    alpha: float
     covariance_loss: float
+    t: int = 0
+    alpha: float = 0.0
+
+    @classmethod
+    def of(cls, records: Records, groups: Integers, weights: Floats | None = None) -> AnonymousCentres:
+        """The means of groups of records, which may have weights that sum to 1."""
+        X = records.rows.records()
+        y = blocks.group_means(X, groups, np.ones(len(X)) if weights is None else weights)
+        loss = blocks.covariance_loss(X, groups, np.full(len(X), 1 / len(X)) if weights is None else weights)
+        return cls(WeightedPoints(y.weights, y.points * records.unit), groups, loss * records.unit**2)
 
 
 def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
@@ -55,11 +62,7 @@ def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
     P = quantise_directions(principal_directions(S, t))
     covering = LatticeCovering(t, alpha)
     F = np.concatenate([covering.assign(scores(batch, P, records.radius)) for batch in rows.batches()])
-    groups = equipartition(F, k)
-    X = rows.records()
-    y = blocks.microaggregate(blocks.block_sums(X, groups, k))
-    loss = covariance_loss(X, groups) * records.unit**2
-    return AnonymousCentres(WeightedPoints(y.weights, y.points * records.unit), groups, t, alpha, loss)
+    return replace(AnonymousCentres.of(records, equipartition(F, k)), t=t, alpha=alpha)
 
 
 def anonymous_parameters(k: int, p: int, t: int | None = None, alpha: float | None = None) -> tuple[int, float]:

@@ -11,7 +11,7 @@ from covey._core.groups import tree as groups
 from covey._core.groups import tree as module
 from covey._core.groups.tree import _disjoint, _Groups, exchange, mdav, median_tree, spectral_tree
 from covey._core.paper import blocks
-from covey._core.tables.distance import covariance_loss
+from covey.paper import covariance_loss
 from covey.privacy import bounds
 from covey.privacy.bounds import proposition_3_14, theorem_1_2_equal
 from tests.core.tables.test_covariance_loss import conditional_expectation, in_unit_ball, separated_subset

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covey._core.paper.covering import LatticeCovering, equipartition, nearest_point_partition
-from covey._core.tables.distance import covariance_loss
+from covey.paper import covariance_loss
 from covey.privacy.bounds import proposition_3_7
 
 GRID = [(t, alpha) for t in (1, 2, 3, 4, 5) for alpha in (0.35, 0.5, 0.52, 0.75, 0.99, 1.0, 1.7)]

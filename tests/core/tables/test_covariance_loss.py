@@ -9,8 +9,7 @@ from math import comb, factorial
 import numpy as np
 import pytest
 
-from covey._core.paper.blocks import block_sums, microaggregate
-from covey._core.tables.distance import covariance_loss
+from covey.paper import covariance_loss, microaggregate
 from covey.privacy.bounds import lemma_2_1, proposition_3_14, remark_3_13, theorem_3_10
 
 
@@ -123,7 +122,7 @@ def test_lemma_3_15_and_proposition_3_14_every_partition_of_the_separated_set_lo
 def test_microaggregation_keeps_the_mean_and_drops_empty_blocks():
     generator = np.random.default_rng(7)
     x, labels = in_unit_ball(generator, 30, 3), generator.choice([0, 2, 5], 30)
-    cloud = microaggregate(block_sums(x, labels, 7))
+    cloud = microaggregate(x, labels)
     assert len(cloud) == 3
     np.testing.assert_allclose(cloud.weights @ cloud.points, x.mean(axis=0), atol=1e-15)
 

@@ -49,13 +49,6 @@ def block_sums(batch: Array, labels: Integers, count: int) -> BlockSums:
     return BlockSums(np.bincount(labels, minlength=count), np.asarray(indicator.T @ rows, dtype=np.float64))
 
 
-def microaggregate(blocks: BlockSums) -> WeightedPoints:
-    """(4.1): weights |I_j|/n and block means. Empty blocks are dropped."""
-    filled = blocks.sizes > 0
-    sizes = blocks.sizes[filled].astype(np.float64)
-    return WeightedPoints(sizes / sizes.sum(), blocks.sums[filled] / sizes[:, None])
-
-
 def damped_means(blocks: BlockSums, b: float) -> Floats:
     """(5.4): Σ_{i∈F_j} x_i / max(|F_j|, b). By Lemma 5.10 one row moves a block by at most 2/b · max‖x‖."""
     return np.asarray(blocks.sums / np.maximum(blocks.sizes, b)[:, None])
@@ -198,12 +191,14 @@ def shares(n: int, weights: Array | None) -> Floats:
     return np.asarray(w / w.sum())
 
 
-def group_means(X: Array, labels: Integers, probability: Floats) -> WeightedPoints:
-    """(4.1) for records with probabilities: a group has the weight of its records and sits at their weighted mean."""
-    mass = np.asarray(np.bincount(labels, weights=probability), dtype=np.float64)
-    sums = np.zeros((len(mass), X.shape[1]))
-    np.add.at(sums, labels, X * probability[:, None])
-    return WeightedPoints(mass, sums / mass[:, None])
+def group_means(X: Array, labels: Integers, weights: Floats) -> WeightedPoints:
+    """(4.1) for records with weights: a group has those of its records and sits at their weighted mean; none is empty.
+
+    With weights of 1 the mean of equal records is that record, to the last bit.
+    """
+    n, mass = len(X), np.asarray(np.bincount(labels, weights), dtype=np.float64)
+    members = scipy.sparse.csr_array((weights, labels, np.arange(n + 1)), shape=(n, len(mass)))
+    return WeightedPoints(mass / mass.sum(), np.asarray(members.T @ X) / mass[:, None])
 
 
 def covariance_loss(X: Array, labels: Integers, probability: Floats) -> float:

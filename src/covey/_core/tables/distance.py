@@ -19,7 +19,7 @@ from math import comb, fsum
 import numpy as np
 
 from covey._core.arrays import Array, Floats, Integers, above_diagonal, is_bits, packed_columns, strips
-from covey._core.paper.blocks import WeightedPoints, block_sums, microaggregate
+from covey._core.paper.blocks import WeightedPoints
 from covey._core.tables.counts import Batch, Counts, Moments, dense, moments, part
 from covey._core.tables.domain import FULL_TABLES, Domain, merge_nominal, merge_ordered, pair_matrix
 from covey.errors import ParameterError
@@ -294,7 +294,7 @@ def misplaced_rows(codes: Integers, domain: Domain, cloud: WeightedPoints) -> fl
     return misplaced_codes(pairs, len(codes), ranges.sizes, ranges.cloud(cloud))
 
 
-# True against synthetic rows: the marginal error δ_d of (1.2) and the covariance loss of a partition. Not private.
+# True against synthetic rows: the marginal error δ_d of (1.2). Not private.
 
 SUBSETS = 10_000  # in a sample: its root mean square is then within a few per cent of that over all
 SUBSET_SEED = 20_221  # the same subsets for everybody, so that errors can be compared
@@ -340,13 +340,3 @@ def marginals(X: Array, subsets: Integers) -> Floats:
         for i, subset in enumerate(subsets):
             out[i] = columns[subset].prod(axis=0).sum() / n
     return out
-
-
-def covariance_loss(X: Array, labels: Array) -> float:
-    """‖Σ_X − Σ_Y‖₂, Y the block means of a partition of the rows (Lemma 3.1), for rows scaled as given."""
-    X, labels = np.asarray(X), np.asarray(labels)
-    if X.ndim != 2 or labels.shape != (len(X),) or not len(X):
-        raise ParameterError(f"labels must give one group per row of X, got {labels.shape} for {X.shape}.")
-    groups, numbers = np.unique(labels, return_inverse=True)
-    cloud = microaggregate(block_sums(X, numbers, len(groups)))
-    return float(np.linalg.norm(moments(X).second_moment_matrix - cloud.second_moment))
