@@ -70,7 +70,6 @@ def test_only_these_functions_read_records_or_say_what_is_computed_of_them():
         "reals.measure_scales",  # real records in a body: docs/proofs/bodies.md
         "reals.measure_radius",
         "reals.measure_moments",
-        "reals.measure_margins",
         "method.measure_counts",  # persons with events: docs/proofs/persons.md
         "method.codes",
         "method.ranges",

@@ -14,7 +14,7 @@ from covey._core.tables.domain import Domain, pair_matrix
 from covey._engines.local import ArrayRows
 from covey._entropy import Streams
 from covey._methods.model import Ask, Statistic
-from covey._methods.regain.measure_tables import Tables, _cells, _on_cells, measure_pairs, pair_moves
+from covey._methods.regain.measure_tables import Tables, cell_parts, measure_pairs, on_cells, pair_moves
 from covey._methods.regain.plan_tables import pair_law
 from tests.core.tables.examples import DOMAIN, table
 
@@ -72,8 +72,8 @@ def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
     amount = budget.variance(pair_moves(law.domain).l2_squared) / law.scale
 
     def cells(_):
-        parts, places = _cells(zero, None, law)
-        return _on_cells((yield [Ask("pairs", parts, pair_moves(law.domain))]), places, law.domain)
+        parts = cell_parts(zero, None, law.places, pure=False)
+        return on_cells((yield [Ask("pairs", parts, pair_moves(law.domain))]), law.places, law.domain)
 
     def draw():
         gate = a_gate("pairs", amount=amount, pure=False, source=source)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -15,6 +17,15 @@ from covey._core.tables.domain import Domain
 
 USELESS = 2.0**36  # no table has so many rows
 MANY = 100  # attributes; beyond, noise is drawn for many pair tables at once
+
+
+Places = list[tuple[slice, Integers, int]]  # of pair tables in the matrix of all: rows, columns, and cells of a table
+
+
+def place_of(d: Domain, a: int, others: Sequence[int]) -> tuple[slice, Integers, int]:
+    """Where the tables of an attribute with others, all of one size, are."""
+    columns = np.concatenate([np.arange(*d.starts[b : b + 2]) for b in others])
+    return d.block(a), columns, d.sizes[a] * d.sizes[others[0]]
 
 
 @dataclass(frozen=True)
@@ -50,16 +61,21 @@ class PairLaw:
             return self.scale * (max(self.domain.sizes) ** 2 * self.steps) ** 2 <= MAX_SCALE**2 // 4
         return self.scale * self.steps <= MAX_SCALE if self.family == "laplace" else self.sd <= USELESS
 
-    def partners(self, a: int) -> list[tuple[Integers, int]]:
-        """Categories of the attributes after a, and their number: one by one, or all of a size together if there are many."""
-        d = self.domain
-        rest = [(np.arange(d.total)[d.block(b)], d.sizes[b]) for b in range(a + 1, len(d.sizes))]
-        if len(d.sizes) <= MANY:
-            return rest
-        return [
-            (np.concatenate([places for places, other in rest if other == size]), size)
-            for size in sorted({size for _, size in rest})
-        ]
+    @cached_property
+    def places(self) -> Places:
+        """All pair tables a < b, one by one; if there are many, those of a with all attributes of a size together.
+
+        A table with an attribute of one category says nothing that is not public or one-way: it has no place.
+        """
+        d, found = self.domain, Places()
+        live = [a for a, size in enumerate(d.sizes) if size > 1]
+        for a in live:
+            after = [b for b in live if b > a]
+            alike = [[b] for b in after]
+            if len(d.sizes) > MANY:
+                alike = [[b for b in after if d.sizes[b] == size] for size in sorted({d.sizes[b] for b in after})]
+            found += [place_of(d, a, own) for own in alike]
+        return found
 
     def simulate(self, public: np.random.Generator) -> Floats:
         """A draw of the same law in floating point, for shrinkage: from public randomness, never from the noise's."""

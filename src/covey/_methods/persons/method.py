@@ -81,7 +81,7 @@ class RegainPersons:
             sd = float(counts.sd)
             own = denoise_histogram(counts.values, sd, n, True, public("law of counts")) / n
             own = some_events(own) if plan.everybody else own
-            counted = AveragedCounts(n, {}, plan.persons, plan.events, n * float(1 - own[0]))
+            counted = AveragedCounts(n, {}, None, plan.persons, plan.events, n * float(1 - own[0]))
             one_way = yield from measure_one_way(counted, plan.numbers, told)
             totals = [float(counted.total(j)) for j in range(told.p)]
             mass = plan.bin_mass(n, told.allowance("tables"))
@@ -166,9 +166,8 @@ class RegainPersons:
 def some_events(law: Floats) -> Floats:
     """A law of the number of events of persons each of whom is known to have some."""
     rest = np.append(0.0, law[1:])
-    return np.asarray(
-        rest / rest.sum() if rest.sum() > 0 else np.append(0.0, np.full(len(law) - 1, 1 / (len(law) - 1)))
-    )
+    rest = rest if rest.sum() > 0 else np.append(0.0, np.ones(len(law) - 1))
+    return np.asarray(rest / rest.sum())
 
 
 def with_counts(persons: Domain, bins: int) -> Domain:

@@ -21,11 +21,12 @@ import numpy as np
 from covey._core.arrays import Floats, Integers
 from covey._core.fit.centres import Triples, deviations, level_map, shrunken, signs_of, varying_triples
 from covey._core.fit.shrinkage import beyond_noise
+from covey._core.noise.pairlaw import place_of
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.tables.counts import part
 from covey._core.tables.domain import Domain, centred_counts
 from covey._methods.model import Ask, Asking, Part, Setting, Statistic, entries
-from covey._methods.regain.measure_tables import Tables
+from covey._methods.regain.measure_tables import Tables, cell_parts, centred_cells, on_cells
 from covey.measure.measurement import Measurement
 from covey.measure.query import Factor, Query, mixed_table
 from covey.privacy.budget import Budget
@@ -158,25 +159,14 @@ def measure_important(
     tables: Tables, maps: list[Integers], important: Important, domain: Domain, told: Setting
 ) -> Asking[Measurement]:
     """The important pair tables of merged categories, noisy and centred; spends the charge "important"."""
-    live, sizes = important.live(domain.sizes), domain.sizes
+    live = important.live(domain.sizes)
     exact, query = tables.pairs(maps), Query(live, tables.factors(maps), "centred")
-    scales = [1] * len(live)
-    if not told.pure:
-        exact = exact.map(centred_counts, domain)
-        scales = [sizes[a] * sizes[b] for a, b in live]  # centred tables are whole multiples of its inverse
-    parts = [
-        Part(query, exact.map(entries, domain.block(a), domain.block(b)), (sizes[a], sizes[b]), Fraction(1, scale**2))
-        for (a, b), scale in zip(live, scales, strict=True)
-    ]
-    measured = yield [Ask("important", parts, important.moves(sizes))]
-    out = np.zeros((domain.total, domain.total))
-    for (a, b), scale, found in zip(live, scales, measured, strict=True):
-        one, two = domain.block(a), domain.block(b)
-        out[one, two] = found.values / scale
-        out[two, one] = out[one, two].T
-    centred = domain.off_blocks(domain.centre(out))
-    values = np.concatenate([centred[domain.block(a), domain.block(b)].ravel() for a, b in live])
-    return replace(measured[-1], values=values, sd=measured[-1].sd / scales[-1])
+    exact = exact if told.pure else exact.map(centred_counts, domain)
+    places = [place_of(domain, a, [b]) for a, b in live]
+    found = yield [Ask("important", cell_parts(exact, query, places, told.pure), important.moves(domain.sizes))]
+    centred = centred_cells(on_cells(found, places, domain), domain, told.pure)
+    values = np.concatenate([centred[own, others].ravel() for own, others, _ in places])
+    return replace(found[-1], values=values, sd=found[-1].sd / (1 if told.pure else places[-1][2]))
 
 
 def moves_of(count: int) -> Moves:

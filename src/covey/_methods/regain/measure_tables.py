@@ -7,7 +7,7 @@ replaced row moves two counts by one: by 2 in ℓ1 and √2 in ℓ2, whatever pa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from covey._core.arrays import Floats, Integers
+from covey._core.arrays import Array, Floats, Integers
 from covey._core.fit.shrinkage import group_counts
 from covey._core.fit.spectrum import UNIT, RankScores, flips, rank_matrix
 from covey._core.noise import sensitivity
 from covey._core.noise.integers import loose_deviations
-from covey._core.noise.pairlaw import PairLaw, contrast_weights, contrasts, from_contrasts
+from covey._core.noise.pairlaw import PairLaw, Places, contrast_weights, contrasts, from_contrasts
 from covey._core.numbers.grid import (
     Attribute,
     Category,
@@ -91,6 +91,7 @@ class OneWayCounts:
 
     n: int
     counted: Mapping[int, Statistic]
+    step: Callable[[Array], Array] | None = None  # on records, before ranges are counted
 
     @classmethod
     def of(cls, n: int, attributes: Sequence[Attribute]) -> OneWayCounts:
@@ -108,7 +109,7 @@ class OneWayCounts:
         late = tuple(j for j in edges if j not in self.counted)
         found = {j: self.codes(j).map(ranges_of, edges[j]) for j in edges if j not in late}
         if late:
-            counts = Statistic.sum(RangeCounts(late, tuple(edges[j] for j in late)))
+            counts = Statistic.sum(RangeCounts(late, tuple(edges[j] for j in late)), self.step)
             found |= {j: counts.map(part, i) for i, j in enumerate(late)}
         return found
 
@@ -177,9 +178,8 @@ class Tables:
         """The share of records out of place among the centres, in a typical table, and how many columns such a table has."""
         ranges = distance.Ranges.of(cloud, self.domain)
         sizes, seen = ranges.sizes, ranges.cloud(cloud)
-        return self.pairs(ranges.maps).map(distance.misplaced_codes, self.total, sizes, seen), distance.columns_of(
-            sizes
-        )
+        out_of_place = self.pairs(ranges.maps).map(distance.misplaced_codes, self.total, sizes, seen)
+        return out_of_place, distance.columns_of(sizes)
 
 
 # One-way tables and trees.
@@ -231,28 +231,23 @@ def measure_one_way(counts: OneWayCounts, plan: TablePlan, told: Setting) -> Ask
         part, codes, plain = parts[j], counts.codes(j), Factor.plain(a.size)
         if a.groups:
             grouped[j] = own = Factor(plain.edges, np.array(a.groups))
-            asks.append(_counted(counts, j, own, codes.map(group_counts, own.bins), GROUPS * part))
+            sums = codes.map(group_counts, own.bins)
+            asks.append(Ask("histograms", [Part(counts.query(j, own), sums, own.size)], ONE_ROW, GROUPS * part))
             part = (1 - GROUPS) * part
-        asks.append(_counted(counts, j, plain, codes, part))
+        asks.append(Ask("histograms", [Part(counts.query(j, plain), codes, a.size)], ONE_ROW, part))
     found, groups = dict[int, Measurement](), dict[int, Measurement]()
     for m in (yield asks) if asks else []:
         ((j, factor),) = m.query.factors.items()
         (groups if factor is grouped.get(j) else found)[j] = m
     trees = {j: Tree(grid, counts.total(j)) for j, grid in numbers.items()}
-    for turn in range(max((grid.rounds for grid in numbers.values()), default=0)):
-        growing = [j for j, grid in numbers.items() if turn < grid.rounds]
-        exact, asks = counts.ranges({j: trees[j].edges for j in growing}), []
-        for j in growing:
-            edges, share = trees[j].edges, parts[j] * plan.round_part(j, turn, told.pure)
-            asks.append(_counted(counts, j, Factor(edges, np.arange(len(edges) - 1)), exact[j], share))
-        for j, seen in zip(growing, (yield asks), strict=True):
-            tree = trees[j]
-            tree.see(seen.values, float(seen.sd))
-            if turn + 1 < numbers[j].rounds:
-                tree.grow()
-            else:
-                times = tree.times[tree.frontier]
-                found[j] = replace(seen, values=tree.total[tree.frontier] / times, sd=tree.sd / np.sqrt(times))
+
+    def share(j: int, turn: int) -> Fraction:
+        return parts[j] * plan.round_part(j, turn, told.pure)
+
+    for j, seen in (yield from measure_trees(trees, counts, "histograms", share)).items():
+        times = trees[j].times[trees[j].frontier]
+        values = trees[j].total[trees[j].frontier] / times
+        found[j] = replace(seen, values=values, sd=trees[j].sd / np.sqrt(times))
     sizes = []
     if told.secret:  # the cells of every table sum to n, with one noise for all of a joint draw
         for draw in draws:
@@ -265,8 +260,26 @@ def measure_one_way(counts: OneWayCounts, plan: TablePlan, told: Setting) -> Ask
     return OneWay([found[j] for j in range(len(plan.attributes))], groups, trees, sizes)
 
 
-def _counted(counts: OneWayCounts, j: int, factor: Factor, exact: Statistic, share: Fraction) -> Ask:
-    return Ask("histograms", [Part(counts.query(j, factor), exact, factor.size)], ONE_ROW, share)
+def measure_trees(
+    trees: Mapping[int, Tree], counts: OneWayCounts, purpose: str, share: Callable[[int, int], Fraction]
+) -> Asking[dict[int, Measurement]]:
+    """Count the frontiers of all trees, which grow, round by round; what the last round of each has measured.
+
+    A round is one partition of each column, which a replaced row moves by 2 in ℓ1, and has its share of the charge.
+    """
+    last: dict[int, Measurement] = {}
+    for turn in range(max((tree.grid.rounds for tree in trees.values()), default=0)):
+        growing = {j: tree for j, tree in trees.items() if turn < tree.grid.rounds}
+        asks, exact = [], counts.ranges({j: tree.edges for j, tree in growing.items()})
+        for j, tree in growing.items():
+            own = Factor(tree.edges, np.arange(len(tree.edges) - 1))
+            asks.append(Ask(purpose, [Part(counts.query(j, own), exact[j], own.size)], ONE_ROW, share(j, turn)))
+        last |= dict(zip(growing, (yield asks), strict=True))
+        for j, tree in growing.items():
+            tree.see(last[j].values, float(last[j].sd))
+            if turn + 1 < tree.grid.rounds:
+                tree.grow()
+    return last
 
 
 # Pair tables and ranks.
@@ -302,42 +315,35 @@ def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw) -> Asking[
         (found,) = yield [Ask("pairs", [part], pair_moves(d), noise="matrix", weights=contrast_weights(d))]
         values = d.off_blocks(from_contrasts(found.values, d))
     else:
-        exact = exact if law.family == "laplace" else exact.map(centred_counts, d)
-        parts, places = _cells(exact, query, law)
-        values = _centred(_on_cells((yield [Ask("pairs", parts, pair_moves(d))]), places, d), law)
+        pure = law.family == "laplace"
+        exact = exact if pure else exact.map(centred_counts, d)
+        cells = yield [Ask("pairs", cell_parts(exact, query, law.places, pure), pair_moves(d))]
+        values = centred_cells(on_cells(cells, law.places, d), d, pure)
     return Measurement(query, values, law.sd, law.family, tables.n, "pairs")
 
 
-Places = list[tuple[slice, Integers]]  # rows and columns of pair tables in the matrix of all
+def cell_parts(exact: Statistic, query: Query, places: Places, pure: bool) -> list[Part]:
+    """The cells of pair tables, for independent noise: Gaussian is c_a c_b times as much, on a grid that much finer."""
+    parts = []
+    for own, others, cells in places:
+        shape, weight = (own.stop - own.start, len(others)), Fraction(1) if pure else Fraction(1, cells**2)
+        parts.append(Part(query, exact.map(entries, own, others), shape, weight))
+    return parts
 
 
-def _cells(exact: Statistic, query: Query, law: PairLaw) -> tuple[list[Part], Places]:
-    """Every cell of every pair table a < b, for independent noise: c_a c_b times as much on a grid that much finer."""
-    d, parts, places = law.domain, list[Part](), Places()
-    for a, ca in enumerate(d.sizes):
-        # A table with an attribute of one category says nothing that is not public or one-way: it is left at zero.
-        for others, size in law.partners(a) if ca > 1 else []:
-            if size == 1:
-                continue
-            weight = Fraction(1) if law.family == "laplace" else Fraction(1, (ca * size) ** 2)
-            parts.append(Part(query, exact.map(entries, d.block(a), others), (ca, len(others)), weight))
-            places.append((d.block(a), others))
-    return parts, places
-
-
-def _on_cells(found: Sequence[Measurement], places: Places, d: Domain) -> Floats:
+def on_cells(found: Sequence[Measurement], places: Places, d: Domain) -> Floats:
     """What was measured of these cells, as one symmetric matrix."""
     noisy = np.zeros((d.total, d.total))
-    for (own, others), one in zip(places, found, strict=True):
+    for (own, others, _), one in zip(places, found, strict=True):
         noisy[own, others] = one.values
         noisy[others, own] = one.values.T
     return noisy
 
 
-def _centred(noisy: Floats, law: PairLaw) -> Floats:
+def centred_cells(noisy: Floats, d: Domain, pure: bool) -> Floats:
     """Centred tables in counts: what stands on a finer grid is divided again."""
-    d, c = law.domain, law.domain.counts[law.domain.block_of]
-    return d.off_blocks(d.centre(d.off_blocks(noisy if law.family == "laplace" else noisy / (c[:, None] * c))))
+    c = d.counts[d.block_of]
+    return d.off_blocks(d.centre(noisy if pure else noisy / (c[:, None] * c)))
 
 
 def measure_jointly(tables: Tables, law: PairLaw, weights: Sequence[Fraction], purpose: str) -> Asking[OneWay]:
@@ -351,10 +357,10 @@ def measure_jointly(tables: Tables, law: PairLaw, weights: Sequence[Fraction], p
     plain = [Factor.plain(size) for size in d.sizes]
     every = enumerate(zip(plain, weights, strict=True))
     one_way = [Part(counts.query(j, own), counts.codes(j), own.size, weight) for j, (own, weight) in every]
-    parts, places = _cells(tables.pairs(maps).map(centred_counts, d), query, law)
+    parts = cell_parts(tables.pairs(maps).map(centred_counts, d), query, law.places, pure=False)
     moves = Moves(l2_squared=sensitivity.pair_table_sensitivity(d.sizes, weights))
     found = yield [Ask(purpose, [*one_way, *parts], moves)]
-    values = _centred(_on_cells(found[len(maps) :], places, d), law)
+    values = centred_cells(on_cells(found[len(maps) :], law.places, d), d, pure=False)
     pairs = Measurement(query, values, law.sd, law.family, tables.n, purpose)
     return OneWay(found[: len(maps)], {}, {}, [], (law, pairs))
 

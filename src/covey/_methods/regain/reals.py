@@ -24,14 +24,13 @@ from covey._core.paper.blocks import WeightedPoints
 from covey._core.paper.bodies import Body
 from covey._core.tables import counts
 from covey._core.tables.counts import CODE_BITS, UNIT, RealGrid, Spread, part
-from covey._core.tables.domain import RangeCounts
 from covey._methods.laws import BodyLaw
 from covey._methods.model import Ask, Asking, Fitted, Part, Setting, Statistic, entries, with_certificate
 from covey._methods.regain.bits import in_ball, in_cone, shrunken
-from covey._methods.regain.measure_tables import ONE_ROW
+from covey._methods.regain.measure_tables import ONE_ROW, OneWayCounts, measure_trees
 from covey.errors import ParameterError
 from covey.measure.measurement import Measurement
-from covey.measure.query import Every, Factor, Query
+from covey.measure.query import Every, Query
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Moves
 
@@ -60,9 +59,8 @@ POINTS = 4096  # of K, equally weighted: rows are drawn from these
 class RealPlan:
     """Public choices: functions of n, p and the budget alone."""
 
-    mechanism: (
-        str  # "full" (margins, then moments in their scale), "box" (in the box's own scale), "margins" or "means"
-    )
+    # "full" (margins, then moments in their scale), "box" (in the box's own scale), "margins" or "means".
+    mechanism: str
     shares: dict[str, Fraction]  # of the budget, by purpose
     rounds: int = 0  # how often a margin is counted: a tree of so many levels
 
@@ -150,28 +148,15 @@ def coarser(codes: Array, size: int) -> Array:
 
 
 def measure_margins(told: Setting, plan: RealPlan, public: np.random.Generator) -> Asking[list[Measure]]:
-    """A tree over every column, all of them a level at a time: a round is one partition a column, which moves by 2 in ℓ1.
+    """A tree over every column, all of them a level at a time.
 
     All rounds of all columns have equal shares of the charge, whatever the trees look like (docs/proofs/trees.md).
     """
     grid, p = plan.grid, told.p
-    trees = [Tree(grid, told.n) for _ in range(p)]
-    share = Fraction(1, p * grid.rounds)
-    law = ""
-    for turn in range(grid.rounds):
-        edges = tuple(tree.edges for tree in trees)
-        kernel = RangeCounts(tuple(range(p)), edges)
-        every = Statistic.sum(kernel, partial(coarser, size=grid.size))
-        asks = []
-        for i, own in enumerate(edges):
-            query = Query([(i,)], {i: Factor(own, np.arange(len(own) - 1))})
-            asks.append(Ask("margins", [Part(query, every.map(part, i), len(own) - 1)], ONE_ROW, share))
-        for tree, found in zip(trees, (yield asks), strict=True):
-            tree.see(found.values, float(found.sd))
-            law = found.law
-            if turn + 1 < grid.rounds:
-                tree.grow()
-    return [tree_measure(tree, law == "laplace", public) for tree in trees]
+    trees, share = {j: Tree(grid, told.n) for j in range(p)}, Fraction(1, p * grid.rounds)
+    counts = OneWayCounts(told.n, {}, partial(coarser, size=grid.size))
+    yield from measure_trees(trees, counts, "margins", lambda j, turn: share)
+    return [tree_measure(tree, told.pure, public) for tree in trees.values()]
 
 
 def measure_radius(told: Setting, spread: Spread) -> Asking[int]:
