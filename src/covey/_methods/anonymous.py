@@ -53,7 +53,7 @@ def group_centres(
     groups = mdav(space, group_size) if method == "mdav" else spectral_tree(space, group_size, weights=probability)
     if probability is not None:
         _refuse_heavy(groups, probability)
-    return AnonymousCentres.of(records, groups, probability)
+    return AnonymousCentres.of(X, groups, records.unit, probability)
 
 
 def _coordinates(gram: Array, n: int) -> Floats:

@@ -45,12 +45,10 @@ class AnonymousCentres:
     alpha: float = 0.0
 
     @classmethod
-    def of(cls, records: Records, groups: Integers, weights: Floats | None = None) -> AnonymousCentres:
-        """The means of groups of records, which may have weights that sum to 1."""
-        X = records.rows.records()
-        y = blocks.group_means(X, groups, np.ones(len(X)) if weights is None else weights)
-        loss = blocks.covariance_loss(X, groups, np.full(len(X), 1 / len(X)) if weights is None else weights)
-        return cls(WeightedPoints(y.weights, y.points * records.unit), groups, loss * records.unit**2)
+    def of(cls, X: Array, groups: Integers, unit: float, weights: Floats | None = None) -> AnonymousCentres:
+        """The means of groups of rows in steps of a unit; these may have weights that sum to 1."""
+        y, loss = blocks.group_means(X, groups, weights), blocks.covariance_loss(X, groups, weights)
+        return cls(WeightedPoints(y.weights, y.points * unit), groups, loss * unit**2)
 
 
 def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
@@ -62,7 +60,7 @@ def anonymous_centres(records: Records, group_size: int) -> AnonymousCentres:
     P = quantise_directions(principal_directions(S, t))
     covering = LatticeCovering(t, alpha)
     F = np.concatenate([covering.assign(scores(batch, P, records.radius)) for batch in rows.batches()])
-    return replace(AnonymousCentres.of(records, equipartition(F, k)), t=t, alpha=alpha)
+    return replace(AnonymousCentres.of(rows.records(), equipartition(F, k), records.unit), t=t, alpha=alpha)
 
 
 def anonymous_parameters(k: int, p: int, t: int | None = None, alpha: float | None = None) -> tuple[int, float]:

@@ -191,20 +191,21 @@ def shares(n: int, weights: Array | None) -> Floats:
     return np.asarray(w / w.sum())
 
 
-def group_means(X: Array, labels: Integers, weights: Floats) -> WeightedPoints:
-    """(4.1) for records with weights: a group has those of its records and sits at their weighted mean; none is empty.
-
-    With weights of 1 the mean of equal records is that record, to the last bit.
-    """
-    n, mass = len(X), np.asarray(np.bincount(labels, weights), dtype=np.float64)
-    members = scipy.sparse.csr_array((weights, labels, np.arange(n + 1)), shape=(n, len(mass)))
-    return WeightedPoints(mass / mass.sum(), np.asarray(members.T @ X) / mass[:, None])
+def group_means(X: Array, labels: Integers, weights: Floats | None = None) -> WeightedPoints:
+    """(4.1): a group has the weight of its records, 1 each where none is given, and sits at their mean; none is empty."""
+    mass = np.asarray(np.bincount(labels, weights), dtype=np.float64)
+    sums = block_sums(X if weights is None else X * weights[:, None], labels, len(mass)).sums
+    return WeightedPoints(mass / mass.sum(), sums / mass[:, None])
 
 
-def covariance_loss(X: Array, labels: Integers, probability: Floats) -> float:
-    """‖Σ_X − Σ_Y‖₂ = ‖E(X − Y)(X − Y)ᵀ‖₂ (Lemma 3.1), records having these probabilities."""
-    inside = X - group_means(X, labels, probability).points[labels]
-    return float(np.linalg.norm((inside * probability[:, None]).T @ inside))
+def covariance_loss(X: Array, labels: Integers, weights: Floats | None = None) -> float:
+    """‖Σ_X − Σ_Y‖₂ = ‖E(X − Y)(X − Y)ᵀ‖₂ (Lemma 3.1), records having probabilities in proportion to their weights."""
+    probability, lost = shares(len(X), weights), np.zeros((X.shape[1], X.shape[1]))
+    means = group_means(X, labels, weights).points
+    for rows in _chunks(len(X), 8 * X.shape[1]):
+        inside = X[rows] - means[labels[rows]]
+        lost += (inside * probability[rows, None]).T @ inside
+    return float(np.linalg.norm(lost))
 
 
 def gram_means(G: Floats, labels: Integers, probability: Floats) -> tuple[Floats, Floats, float]:
