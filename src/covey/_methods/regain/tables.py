@@ -248,10 +248,7 @@ class RegainTables:
         emphasis = self.important.weights(len(merged.sizes)) if closely else None
         goal = Goal(sharp.shares, sharp.covariances, sharp.domain, ranks, zeros, emphasis)
         last = 0.7 if told.has("triples") else 1.0
-        if law.family == UNMEASURED and not zeros and extra is None:  # independent columns
-            found = WeightedPoints(np.ones(1), sharp.shares[None])
-        else:
-            found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
+        found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
         three, chosen = None, tuple[Measurement, ...]()
         if told.has("triples"):
             bins, laws = tables.factors(sharp.maps), np.split(sharp.shares, sharp.domain.starts[1:-1])

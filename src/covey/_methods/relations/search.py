@@ -81,9 +81,8 @@ class Plan:
         for rounds in range(MOST_ROUNDS, LEAST_ROUNDS - 1, -1):
             weights = [GROWTH**i for i in range(rounds)]
             parts = tuple(CHOOSE * w / sum(weights) for w in weights)
-            noise = float(np.mean([float(budget.part(share).choice_scale(moved, GUMBEL)) for share in parts])) * log(
-                candidates
-            )
+            scales = [float(budget.part(share).choice_scale(moved, GUMBEL)) for share in parts]
+            noise = float(np.mean(scales)) * log(candidates)
             if noise <= REACH * n:
                 sd = budget.part(CONFIRM / rounds).deviation(1, 1)
                 return cls(parts, CONFIRM / rounds, sd, 0.5 if noise > 0.08 * n else 0.25)
@@ -141,10 +140,6 @@ def _violations(tables: Integers, broken: Counts, of: Tabled) -> Integers:
     return np.concatenate([of.broken(tables), part(broken)[:, 0]])
 
 
-def _scores(broken: Integers, public: Integers) -> Integers:
-    return public - broken
-
-
 class Search:
     """One search: what is open, what was accepted, and what is left of the charge."""
 
@@ -172,7 +167,7 @@ class Search:
         known = self.plan.weight * self.chance
         known[len(self.of.pairs) :] -= handicaps * self.n
         known[: len(self.of.pairs)] -= np.where(self.of.pairs[:, 0] == THRESHOLD, THRESHOLD_HANDICAP * self.n, 0)
-        self.scores = self.broken.map(_scores, np.rint(known * rows.steps).astype(np.int64))
+        self.scores = self.broken.map(np.negative).map(np.add, np.rint(known * rows.steps).astype(np.int64))
 
     def _handicap(self, function: Function) -> float:
         """Labels that give a function away need no table; between like labels equality is the simpler answer."""
@@ -268,9 +263,8 @@ class Search:
             # They often are the ends of something: is one never above the other?
             ours = {i: c for i, c in enumerate(self.candidates, len(self.of)) if {c.target, *c.sources} == pair}
             there = max(1 - self.columns[j].holes for j in pair)
-            self.chance[list(ours)] /= max(
-                there, 0.1
-            )  # both are there or neither is: what chance does to those that are
+            # Both are there or neither is: what chance does to those that are.
+            self.chance[list(ours)] /= max(there, 0.1)
             self._follow(i for i, candidate in ours.items() if candidate.name == "order")
         return True
 
