@@ -77,9 +77,8 @@ def moment_loss(X: Array, partition: Array, degree: int, *, radius: float = 1.0,
     d, probability = whole_number(degree, "degree", 1), blocks.shares(len(X), weights)
     means = blocks.group_means(X, labels, probability)
     points, signed = np.vstack([X, means.points]), np.r_[probability, -means.weights]
-    square = sum(
-        float(signed[i : i + 512] @ (points[i : i + 512] @ points.T) ** d @ signed) for i in range(0, len(points), 512)
-    )
+    parts = (slice(i, i + 512) for i in range(0, len(points), 512))
+    square = sum(float(signed[part] @ (points[part] @ points.T) ** d @ signed) for part in parts)
     return float(np.sqrt(max(square, 0.0)))
 
 
@@ -268,9 +267,8 @@ def algorithm_4(X: Array, epsilon: float | Fraction, m: int, *, seed: int | None
     measure = private_measure(rows, epsilon, seed=seed, **choices)
     streams = Streams.from_system() if seed is None else Streams.from_seed(seed).child("rows")
     generator = streams.postprocessing("rows")
-    return round_bits(
-        measure.points, bootstrap(WeightedPoints(measure.weights, measure.points), m, generator), generator
-    )
+    chosen = bootstrap(WeightedPoints(measure.weights, measure.points), m, generator)
+    return round_bits(measure.points, chosen, generator)
 
 
 def separated_subset(n: int, p: int, generator: np.random.Generator) -> Floats:

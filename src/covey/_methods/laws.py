@@ -94,9 +94,8 @@ class BitLaw(RowLaw):
         for d in high:
             counts = Statistic.sum(partial(distance.subset_counts, degree=d)).map(part)
             parts.append(counts.map(distance.subset_distance, n * told.steps, d, cloud))
-        return Comparison(
-            [*degrees, *high], together(parts), sums.map(distance.misplaced_bits, cloud), min(p, 2), categorical=False
-        )
+        misplaced = sums.map(distance.misplaced_bits, cloud)
+        return Comparison([*degrees, *high], together(parts), misplaced, min(p, 2), categorical=False)
 
     def distances(self, rows: Array) -> Distances:
         """By degree, and rows out of place."""
@@ -178,9 +177,8 @@ class CodeLaw(RowLaw):
             counts = np.diff(np.searchsorted(np.sort(rows[:, j]), edges))
             functions.append(kolmogorov_bound(counts, edges, released_below(cells, share[self.domain.block(j)], edges)))
         by_degree = distance.category_distances(codes, self.domain.sizes, self.cloud)
-        return Distances(
-            by_degree, distance.misplaced_rows(codes, self.domain, self.cloud), max(functions, default=None)
-        )
+        misplaced = distance.misplaced_rows(codes, self.domain, self.cloud)
+        return Distances(by_degree, misplaced, max(functions, default=None))
 
 
 @dataclass(frozen=True)
@@ -201,12 +199,8 @@ class BodyLaw(RowLaw):
     def compared(self, told: Setting) -> Comparison:
         """Means, and means of products of two columns, each between 0 and 1."""
         inside = WeightedPoints(self.cloud.weights, np.clip(self.grid.scaled(self.cloud.points), 0.0, 1.0))
-        far = (
-            Statistic.sum(moment_sums)
-            .map(scaled_moments, told.n)
-            .map(distance.moment_distances, inside)
-            .map(distance.largest)
-        )
+        far = Statistic.sum(moment_sums).map(scaled_moments, told.n).map(distance.moment_distances, inside)
+        far = far.map(distance.largest)
         return Comparison([1, 2] if told.p > 1 else [1], far, categorical=False, products=True)
 
     def distances(self, rows: Array) -> Distances:

@@ -81,9 +81,8 @@ class Measurement:
         p, sd = len(self.query.factors), float(self.sd) / self.per
         if self.query.view == "product":
             if self.law in ("signs", "matrix") and p <= NORMAL:
-                return np.asarray(
-                    sd * simulated_matrix(1 / pair_deviation(p), p + 1, public, signs=True)[:count, :count]
-                )
+                noise = simulated_matrix(1 / pair_deviation(p), p + 1, public, signs=True)
+                return np.asarray(sd * noise[:count, :count])
             return np.asarray(sd * public.standard_normal((count, count)))
         sizes = tuple(self.query.factors[a].size for a in range(count))
         law = PairLaw(self.law, Domain(sizes, (False,) * count), 1)  # type: ignore[arg-type]

@@ -263,9 +263,8 @@ def lemma_5_10(b: float, norm: float) -> Bound:
 
 def theorem_5_13(n: int, p: int, d: int, epsilon: float, kappa: float, constants: Constants = "paper") -> Bound:
     """Privacy and accuracy of the weighted output of Algorithm 4: the expectation of Theorem 5.9 (docs/proofs/pvec.md)."""
-    return Bound(
-        min(4.0, _private_error(n, p, d, epsilon, kappa, constants) ** 2), "E ‖mean x^{⊗d} − Σ w̄_j ȳ_j^{⊗d}‖₂²"
-    )
+    square = _private_error(n, p, d, epsilon, kappa, constants) ** 2
+    return Bound(min(4.0, square), "E ‖mean x^{⊗d} − Σ w̄_j ȳ_j^{⊗d}‖₂²")
 
 
 # The symbols of Theorem 5.14.

@@ -334,10 +334,11 @@ def min_over_orders(rho: float, epsilon: float) -> float:
     """min over α > 1 of `delta_of`, by a search over log(α − 1), in which the function is unimodal."""
     least = max(rho, 1e-300)
     ends = log(1e-6), log(max(4 * epsilon / least, 40 / sqrt(least), 10.0) + 10.0)
-    found = minimize_scalar(
-        lambda x: delta_of(rho, epsilon, 1 + exp(x)), bounds=ends, method="bounded", options={"xatol": 1e-9}
-    )
-    return float(found.fun)
+
+    def log_delta(x: float) -> float:
+        return delta_of(rho, epsilon, 1 + exp(x))
+
+    return float(minimize_scalar(log_delta, bounds=ends, method="bounded", options={"xatol": 1e-9}).fun)
 
 
 def split(amount: Fraction, shares: Mapping[str, Any], unit: str = "ε") -> dict[str, Charge]:
@@ -404,12 +405,10 @@ class PrivacyStatement:
         more = ""
         if DOMAINS in shares:
             delta = float(next(charge.delta for charge in self.charges if charge.purpose == DOMAINS))
-            public = "column names and types are public" + (
-                ", read from the table without noise" if self.assumed else ""
-            )
+            read = ", read from the table without noise" if self.assumed else ""
             more = (
                 f"; domains of {len(self.learned) + len(self.left_out)} columns learned with noise, for {shares[DOMAINS]} of the "
-                f"budget{f' and {delta:.3g} of δ' if delta else ''} ({public})"
+                f"budget{f' and {delta:.3g} of δ' if delta else ''} (column names and types are public{read})"
             )
         if RELATIONS in shares:
             more += f"; relations looked for with noise, for {shares[RELATIONS]} of {'it' if more else 'the budget'}"

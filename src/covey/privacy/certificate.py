@@ -96,10 +96,8 @@ class Certificate:
         if self.products:
             of = "products of two columns" if main == 2 else "columns"
             also_one = " The same bound holds for means of single columns." if main == 2 else ""
-            bound = f"a root mean square error of at most {_show(self.bound[main])}"
-            return (
-                f"The means of {of}, each scaled to lie between 0 and 1, have {bound}, with 95% confidence.{also_one}"
-            )
+            bound = f"a root mean square error of at most {_show(self.bound[main])}, with 95% confidence."
+            return f"The means of {of}, each scaled to lie between 0 and 1, have {bound}{also_one}"
         if self.misplaced is not None:
             return self.misplaced.sentence
         return self.technical
@@ -138,9 +136,8 @@ class Certificate:
         bounds = {d: min(1.0, self.bound[d] + far) for d, far in apart.items() if d in self.bound}
         if own is None:
             return Distances(bounds)
-        whole, numbers = (
-            None if far is None else min(1.0, own.bound + far) for far in (apart.misplaced, apart.numbers)
-        )
+        both = apart.misplaced, apart.numbers
+        whole, numbers = (None if far is None else min(1.0, own.bound + far) for far in both)
         return Distances(bounds, whole, numbers if own.numbers else None)
 
 

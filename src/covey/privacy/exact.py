@@ -81,9 +81,8 @@ def _check(function: Any, owner: type | None = None) -> None:
     if function.__code__ in _sound:
         return
     if function.__closure__:
-        _refuse(
-            f"{function.__qualname__} has a closure: give it {', '.join(function.__code__.co_freevars)} as arguments"
-        )
+        names = ", ".join(function.__code__.co_freevars)
+        _refuse(f"{function.__qualname__} has a closure: give it {names} as arguments")
     for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
         frozen(default)
     _sound.add(function.__code__)  # now: functions may name each other

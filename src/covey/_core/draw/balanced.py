@@ -299,9 +299,8 @@ def refine_categories(
             error[:, own] = error[own].T
         else:
             places, at = np.unique(np.concatenate([came, gone]), return_inverse=True)
-            step = np.bincount(at[: len(came)], minlength=len(places)) - np.bincount(
-                at[len(came) :], minlength=len(places)
-            )
+            more, less = (np.bincount(own, minlength=len(places)) for own in np.split(at, [len(came)]))
+            step = more - less
             r, c = places // size + s[a], places % size
             step[(c >= own.start) & (c < own.stop)] = 0
             error[r, c] += step.astype(np.float32)

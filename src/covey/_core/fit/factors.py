@@ -175,9 +175,8 @@ def atomic_bayes(seen: Floats, model: Floats, sd: float, mean: Floats, mean_sd: 
     share, narrow, wide = START, (0.2 * sd) ** 2, (4.0 * sd) ** 2
     for _ in range(ROUNDS):
         variances = [np.asarray(sd * sd + extra) for extra in (narrow, wide, low_var, high_var)]
-        log = np.log(share)[:, None] + np.stack(
-            [-e * e / (2 * v) - np.log(v) / 2 for e, v in zip(gaps, variances, strict=True)]
-        )
+        fits = [-e * e / (2 * v) - np.log(v) / 2 for e, v in zip(gaps, variances, strict=True)]
+        log = np.log(share)[:, None] + np.stack(fits)
         q = np.exp(log - log.max(axis=0))
         q /= q.sum(axis=0)
         share = np.maximum(q.mean(axis=1), LEAST)

@@ -296,12 +296,8 @@ def sharpened(
     ]
     domain = Domain(tuple(int(m.max()) + 1 for m in finer), coarse.domain.ordered)
     shares = np.concatenate([np.bincount(m, p) for m, p in zip(finer, fine, strict=True)])
-    above = np.concatenate(
-        [
-            start + m[np.unique(f, return_index=True)[1]]
-            for start, m, f in zip(coarse.domain.starts, maps, finer, strict=False)
-        ]
-    )
+    places = zip(coarse.domain.starts, maps, finer, strict=False)
+    above = np.concatenate([start + m[np.unique(f, return_index=True)[1]] for start, m, f in places])
     whole = np.bincount(above, shares)[above]
     part = np.where(whole > 0, shares / np.where(whole > 0, whole, 1.0), 1 / np.bincount(above)[above])
     rest = (coarse.covariances - normal.at(best, total))[np.ix_(above, above)] * np.outer(part, part)

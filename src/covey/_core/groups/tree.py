@@ -168,9 +168,8 @@ def _weighted_sums(nodes: _Nodes, weight: Array) -> Array:
         begin = ends[first] - nodes.sizes[first]
         last = max(first + 1, int(np.searchsorted(ends, begin + rows_at_once, side="right")))
         part = slice(begin, ends[last - 1])
-        out[first:last] = np.add.reduceat(
-            nodes.rows[part] * weight[part, None], nodes.starts[first:last] - begin, axis=0
-        )
+        heavy = nodes.rows[part] * weight[part, None]
+        out[first:last] = np.add.reduceat(heavy, nodes.starts[first:last] - begin, axis=0)
         first = last
     return out
 

@@ -316,10 +316,8 @@ def body_moment(size: int, power: int) -> Fraction:
         return Fraction(0)
     weight = {i: comb(size, i) * comb(size - 2, i - 1) for i in range(1, size)}
     power_sum = {i: Fraction(factorial(power), perm(i + power - 1, power - 1)) for i in weight}  # of a uniform point
-    mean = sum((w * (power_sum[i] + power_sum[size - i]) for i, w in weight.items()), Fraction(0)) / sum(
-        weight.values()
-    )
-    return mean * Fraction(size - 1, size * (size - 1 + power))
+    total = sum((w * (power_sum[i] + power_sum[size - i]) for i, w in weight.items()), Fraction(0))
+    return total / sum(weight.values()) * Fraction(size - 1, size * (size - 1 + power))
 
 
 @lru_cache(maxsize=1024)
@@ -392,14 +390,10 @@ def _bounds(sizes: Sizes, d: int, scale: Number, generator: np.random.Generator)
 
 def _loose_bounds(sizes: Sizes, d: int, scale: Number, generator: np.random.Generator) -> tuple[int, int]:
     """k and m with P(k, m) ∝ e^{−(k+m)/scale} times the number of points, by a mixture of products of such proposals."""
-    terms = [1]
+    whole = np.ones(1, dtype=object)  # coefficients of the product of all tables' polynomials, integers without bounds
     for c in sizes:
-        own = [comb(c - 1, j) ** 2 for j in range(c)]
-        terms = [
-            sum(terms[i - j] * own[j] for j in range(max(0, i - len(terms) + 1), min(i, c - 1) + 1))
-            for i in range(len(terms) + c - 1)
-        ]
-    terms = [w * factorial(i) * factorial(d - i) for i, w in enumerate(terms)]
+        whole = np.convolve(whole, np.array([comb(c - 1, j) ** 2 for j in range(c)], dtype=object))
+    terms = [w * factorial(i) * factorial(d - i) for i, w in enumerate(whole)]
     unit = prod(factorial(c - 1) for c in sizes)
     while True:
         i = _index(terms, generator)

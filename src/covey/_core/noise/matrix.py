@@ -114,13 +114,8 @@ class Factor:
         size = np.abs(value)
         own = np.where(size < 2.0 ** (53 - self.unit), size * 2.0**self.unit, 0).astype(np.uint64)
         lines = np.concatenate([digits[::-1], own[None]]).astype("<u8")
-        limbs = (
-            lines.view("<u2")
-            .reshape(words + 1, row + 1, PER_WORD)
-            .transpose(0, 2, 1)
-            .reshape(-1, row + 1)
-            .astype(np.float64)
-        )
+        parts = lines.view("<u2").reshape(words + 1, row + 1, PER_WORD).transpose(0, 2, 1)
+        limbs = parts.reshape(-1, row + 1).astype(np.float64)
         for column in {row, *self._tails.get(row, {})}:
             exact = self._exact(row, column, digits[:, column])
             more = -(-exact.bit_length() // LIMB) - len(limbs)
@@ -249,12 +244,9 @@ class MatrixNoise:
         for factor in self._factors:
             a, b = factor.rows(i, terms), factor.rows(j, terms)
             parts.append(a @ b.T)
-            lengths.append(
-                [
-                    np.sqrt(np.einsum("ij,ij->i", x, x)) * SAFETY + SAFETY * factor.error(k, terms) / kappa
-                    for x, k in ((a, i), (b, j))
-                ]
-            )
+            norms = [np.sqrt(np.einsum("ij,ij->i", x, x)) * SAFETY for x in (a, b)]
+            errors = [SAFETY * factor.error(k, terms) / kappa for k in (i, j)]
+            lengths.append([norm + error for norm, error in zip(norms, errors, strict=True)])
         y = parts[0]
         y -= parts[1]
         y *= left[:, None]

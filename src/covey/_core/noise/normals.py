@@ -208,9 +208,8 @@ def thresholds(bits: int) -> Words:
     Where bounds differ, the larger one bounds what follows as well: such a table would have to be refused.
     """
     low, high = borders(bits)
-    last = bisect_left(
-        low, (1 << bits) - 1
-    )  # from here on 1 − 2^-bits < P(K ≤ k): numbers on this border are undecided
+    # From here on 1 − 2^-bits < P(K ≤ k): numbers on this border are undecided.
+    last = bisect_left(low, (1 << bits) - 1)
     if low[:last] != high[:last]:
         raise AssertionError("the borders of the cells are not known well enough")  # a test looks at every size used
     return np.array([*low[:last], (1 << bits) - 1], dtype=np.uint64)
@@ -279,9 +278,8 @@ class Chi:
         kept = difference > 0
         cut = 2.0**-self.digits.unit  # few digits of g are as bad as few of the probability
         for i in np.flatnonzero(np.abs(difference) <= CHI_MARGIN + 4 * cut):
-            kept[i] = accept(
-                int(n[i]), Fraction(int(self.centre[which[i]]), 1 << CENTRE_BITS), normals, int(i), int(V[i])
-            )
+            centre = Fraction(int(self.centre[which[i]]), 1 << CENTRE_BITS)
+            kept[i] = accept(int(n[i]), centre, normals, int(i), int(V[i]))
         return np.asarray(kept)
 
 
@@ -314,8 +312,7 @@ def power(t: Fraction, n: int, digits: int) -> Fraction:
     if t <= 0:
         return Fraction(0)
     with localcontext() as context:
-        context.prec = (
-            digits + 20 + 2 * len(str(n)) + len(str(t.denominator // t.numerator + t.numerator // t.denominator))
-        )
+        size = t.denominator // t.numerator + t.numerator // t.denominator  # of t or its inverse
+        context.prec = digits + 20 + 2 * len(str(n)) + len(str(size))
         x = Decimal(t.numerator) / Decimal(t.denominator)
         return Fraction((n * (x.ln() + (1 - x))).exp())

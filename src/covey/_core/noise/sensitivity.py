@@ -50,9 +50,8 @@ def pair_table_sensitivity(sizes: Sequence[int], weights: Sequence[Fraction] | N
     the largest g_a win. One-way tables of attributes in F move by 2w_a more. An attribute with one category has z = 0 and cannot
     change.
     """
-    live = [
-        (Fraction(1, int(c)), w) for c, w in zip(sizes, weights or [Fraction(0)] * len(sizes), strict=True) if c > 1
-    ]
+    weights = weights or [Fraction(0)] * len(sizes)
+    live = [(Fraction(1, int(c)), w) for c, w in zip(sizes, weights, strict=True) if c > 1]
     q, total = len(live), sum((x for x, _ in live), Fraction(0))
     g = sorted((2 * (q - 1 - total + x + w) for x, w in live), reverse=True)
     best = running = Fraction(0)

@@ -80,9 +80,8 @@ class Tree:
     def grow(self) -> None:
         """Choose the next frontier."""
         at = self.frontier
-        light = self.total[at] / self.times[at] <= np.maximum(
-            STANDS_OUT * self.sd / np.sqrt(self.times[at]), FINEST_SHARE * self.n
-        )
+        noise = STANDS_OUT * self.sd / np.sqrt(self.times[at])
+        light = self.total[at] / self.times[at] <= np.maximum(noise, FINEST_SHARE * self.n)
         whole = (self.joins | self.single)[at]
         splits = ~light & ~whole & (self.stop[at] - self.start[at] > 1)
         stays = ~splits & (~light | whole)
@@ -190,10 +189,8 @@ def upward(tree: Tree) -> Nodes:
     variance = np.divide(1.0, precision, where=precision > 0, out=np.full(len(depth), np.inf))
     for level in range(int(depth.max()), 0, -1):
         own = depth == level
-        parents = np.unique(tree.parent[own])
-        total, spread = (
-            np.bincount(tree.parent[own], x[own], minlength=len(depth))[parents] for x in (count, variance)
-        )
+        above, parents = tree.parent[own], np.unique(tree.parent[own])
+        total, spread = (np.bincount(above, x[own], minlength=len(depth))[parents] for x in (count, variance))
         both = 1 / (precision[parents] + 1 / spread)
         count[parents] = both * (precision[parents] * count[parents] + total / spread)
         variance[parents] = both
@@ -378,9 +375,8 @@ class Family:
         siblings = np.diff(np.append(self.first, len(variance)))
         factor = np.maximum(0.0, 1 - np.maximum(siblings - 3, 0) / np.maximum(distance, 1e-9))
         factor = self.spread(np.where(self.plain, 1.0, factor))
-        return self.projected(
-            self.expected + factor * (count - self.expected), variance, np.ones(count.shape, dtype=bool)
-        )
+        shrunk = self.expected + factor * (count - self.expected)
+        return self.projected(shrunk, variance, np.ones(count.shape, dtype=bool))
 
     def points(self, count: Floats, variance: Floats) -> Floats:
         """Nothing but what stands out; what is expected where nothing does."""

@@ -376,9 +376,8 @@ def _propose_product(formula: Formula, columns: Sequence[Column]) -> Iterator[Ca
         for t in set(numbers) - {a, b}:
             if columns[t].high > 1.5 * max(one.high, two.high) and columns[t].span > 50 * columns[t].step:
                 for relative in RELATIVE:
-                    yield Candidate(
-                        formula, t, (a, b), slack=columns[t].step * (HALF if not relative else 1), relative=relative
-                    )
+                    slack = columns[t].step * (HALF if not relative else 1)
+                    yield Candidate(formula, t, (a, b), slack=slack, relative=relative)
 
 
 @family("ratio", lambda k, a, b: k * a / b, "{k} * {a} / {b}", "{t} is {k} times {a} over {b}", 0.1, 0.05)
@@ -458,9 +457,8 @@ def _propose_clock(formula: Formula, columns: Sequence[Column]) -> Iterator[Cand
 def _propose_annuity(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     numbers = [j for j in _pick(columns, True) if columns[j].steps > CLOSE_STEPS]  # small counts lie near anything
     rates = [j for j in numbers if columns[j].high <= 100 and columns[j].step < 1]
-    terms = [
-        j for j in _pick(columns, True) if 5 < columns[j].high <= 600 and columns[j].low >= 0 and columns[j].step == 1
-    ]
+    whole = [j for j in _pick(columns, True) if columns[j].low >= 0 and columns[j].step == 1]
+    terms = [j for j in whole if 5 < columns[j].high <= 600]
     terms += [j for j, c in enumerate(columns) if c.numbers and 5 < np.nanmax(c.numbers) <= 600]
     for rate in rates:
         for term in terms:

@@ -122,9 +122,8 @@ class Tabled:
         both = summed[first[one], last[two]] - summed[first[one], first[two]]
         x, y = diagonal[last[one]] - diagonal[first[one]], diagonal[last[two]] - diagonal[first[two]]
         found = np.select([kind == IMPLIES, kind == EQUIVALENT], [x - both, x + y - 2 * both], both)
-        return np.concatenate([found, [_unlike(f.table(tables, self.cells.domain), f) for f in self.functions]]).astype(
-            np.int64
-        )
+        unlike = [_unlike(f.table(tables, self.cells.domain), f) for f in self.functions]
+        return np.concatenate([found, unlike]).astype(np.int64)
 
     def by_chance(self, shares: Sequence[Floats], n: int) -> Floats:
         """How many rows would break each candidate if columns with these shares of cells were independent."""

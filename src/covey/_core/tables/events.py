@@ -78,9 +78,8 @@ class Histories:
         if first == 0 and count >= self.n:
             return self
         start, stop = np.searchsorted(self.owner, (first, first + count))
-        return Histories(
-            self.persons[first : first + count], self.events[start:stop], self.owner[start:stop] - first, self.most
-        )
+        persons, owner = self.persons[first : first + count], self.owner[start:stop] - first
+        return Histories(persons, self.events[start:stop], owner, self.most)
 
     def resampled(self, m: int, generator: np.random.Generator) -> Histories:
         """m of these persons, drawn with replacement, each with all their events."""

@@ -93,16 +93,13 @@ class Occurrences:
     words: tuple[dict[str, int], ...]
 
     def __add__(self, other: Occurrences) -> Occurrences:
-        return Occurrences(
-            self.histograms + other.histograms,
-            tuple(_together(a, b) for a, b in zip(self.words, other.words, strict=True)),
-        )
+        words = tuple(_together(a, b) for a, b in zip(self.words, other.words, strict=True))
+        return Occurrences(self.histograms + other.histograms, words)
 
     def times(self, weight: int) -> Occurrences:
         """The same as often as it weighs."""
-        return Occurrences(
-            self.histograms * weight, tuple({w: count * weight for w, count in own.items()} for own in self.words)
-        )
+        words = tuple({word: count * weight for word, count in own.items()} for own in self.words)
+        return Occurrences(self.histograms * weight, words)
 
 
 def _together(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:

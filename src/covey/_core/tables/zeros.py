@@ -85,9 +85,8 @@ class Zeros:
 
     def gathered(self, maps: Sequence[Integers], merged: Domain) -> Self:
         """The same over bins of categories; no bin holds categories that a box tells apart."""
-        first = np.concatenate(
-            [np.unique(m, return_index=True)[1] + s for m, s in zip(maps, self.domain.starts, strict=False)]
-        )
+        places = zip(maps, self.domain.starts, strict=False)
+        first = np.concatenate([np.unique(to, return_index=True)[1] + start for to, start in places])
         return replace(self, domain=merged, boxes=tuple((names, mask[first]) for names, mask in self.boxes))
 
     @cached_property

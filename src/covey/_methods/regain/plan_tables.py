@@ -269,9 +269,8 @@ class TablePlan:
         counts = self.declared.counts
         emphasis = [NUMBER if isinstance(a, NumberGrid) else 1.0 for a in self.attributes]
         emphasis = [w * (ONE_WAY if j in self.important.attributes else 1.0) for j, w in enumerate(emphasis)]
-        few = [
-            j for j, a in enumerate(self.attributes) if isinstance(a, Category) and 1 < a.size <= JOINT and not a.groups
-        ]
+        plain = {j: a for j, a in enumerate(self.attributes) if isinstance(a, Category) and not a.groups}
+        few = [j for j, a in plain.items() if 1 < a.size <= JOINT]
         # Beyond it, noise would not fit its sampler: it would be noise alone.
         drawable = budget.pure and budget.per_row * 2**40 >= steps * int(counts[few].sum())
         together: list[tuple[tuple[int, ...], float, bool]] = []

@@ -24,7 +24,7 @@ from covey._core.draw.balanced import REFINE_CATEGORIES
 from covey._core.fit.spectrum import ANGLES, ROOM
 from covey._core.fit.wide import LOW_RANK_CATEGORIES, LOW_RANK_COLUMNS
 from covey._core.noise.integers import cube_deviation
-from covey._core.numbers.grid import CELLS, Attribute, Category, NumberGrid
+from covey._core.numbers.grid import CELLS, Attribute, Category, NumberGrid, grids
 from covey._core.tables.domain import Domain
 from covey._engines.local import SORTED_BYTES
 from covey._methods.model import CERTIFICATE_SHARE
@@ -235,9 +235,8 @@ def predicted_misplaced(sizes: Sequence[int], n: int, budget: Budget) -> float:
     noise = 0.4 * cells * pair_noise(sizes, n, budget)  # half the sum of mean absolute errors of normal noise
     left = LEFT_AFTER_DENOISING * noise
     if max(sizes) > 2:
-        left = min(left, SLOW * noise**POWER) + 0.4 * float(np.mean(np.minimum(live, 60))) * one_way_noise(
-            sizes, n, budget
-        )
+        own = 0.4 * float(np.mean(np.minimum(live, 60))) * one_way_noise(sizes, n, budget)
+        left = min(left, SLOW * noise**POWER) + own
     return float(min(BLIND, left + CHANCE * np.sqrt(cells / n)))
 
 
@@ -354,9 +353,7 @@ def bin_matrices(attributes: Sequence[Attribute], n: int, budget: Budget) -> flo
     bins = expected_bins(attributes, n, budget)
     total = float(bins.sum())
     tied = bins[[isinstance(a, NumberGrid) or a.ordered for a in attributes]]
-    tables = (
-        ANGLES * float(tied.sum() ** 2 - (tied**2).sum()) if any(isinstance(a, NumberGrid) for a in attributes) else 0
-    )
+    tables = ANGLES * float(tied.sum() ** 2 - (tied**2).sum()) if grids(attributes) else 0
     return (130 if total > LOW_RANK_CATEGORIES else 250) * total**2 + 8 * tables * (tables <= ROOM)
 
 

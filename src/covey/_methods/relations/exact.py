@@ -232,12 +232,11 @@ def _proposal(schema: Schema, codec: Codec, findings: Findings, one: Accepted) -
     """What a relation would add to the schema, in words that leave out nothing of it; None where it cannot be added."""
     try:
         after = applied(codec, findings, [one])
-        computed = [now for now, before in zip(after.fields, codec.schema.fields, strict=True) if now != before]
-        own = [
-            replace(now, confirmed=was.confirmed, warning=was.warning) for now in computed for was in [schema[now.name]]
-        ]
+        own = next((now for now, before in zip(after.fields, codec.schema.fields, strict=True) if now != before), None)
+        if own is not None:
+            own = replace(own, confirmed=schema[own.name].confirmed, warning=schema[own.name].warning)
         words = _words(after.rules, schema) if after.rules else after.found[0].words
-        found = Proposal(words, 0, 0, after.rules, own[0] if own else None)
+        found = Proposal(words, 0, 0, after.rules, own)
         found.added_to(schema)
     except ParameterError:
         return None
