@@ -83,7 +83,7 @@ def test_names_on_the_confidential_page_are_escaped():
     schema = Schema(tuple(Field(f"{hostile}{i}", "string", enum=(hostile, "b")) for i in range(3)))
     codec = Codec(schema)
     codes = np.random.default_rng(0).integers(0, 2, (80, 3))
-    rows = Comparison.of(codec, codes, codes[::-1], {"guarantee": hostile})
+    rows = Comparison(codec, codes, codes[::-1], {"guarantee": hostile})
     assert hostile in check_page(evaluation_html(rows, evaluate(rows))).text
 
 
@@ -111,7 +111,7 @@ def test_large_and_small_tables_are_counted_alike():
 def test_wide_tables_compare_a_sample_of_tables_and_say_so():
     codec = Codec(Schema(tuple(Field(f"f{i}", "boolean", required=True) for i in range(120))))
     codes = np.random.default_rng(0).integers(0, 2, (50, 120))
-    rows = Comparison.of(codec, codes, codes[::-1], {"guarantee": "none"})
+    rows = Comparison(codec, codes, codes[::-1], {"guarantee": "none"})
     figures = evaluate(rows)
     assert figures["tables_compared"] == {"1": [120, 120], "2": [1000, 7140], "3": [1000, 280840]}
     page = check_page(evaluation_html(rows, figures))
@@ -237,7 +237,7 @@ def table(n, seed, shift=0):
 
 def compared(true, synthetic):
     codec = Codec(INCOMES)
-    return Comparison.of(codec, *(codec.encode(t, "cells")[0] for t in (true, synthetic)), {"guarantee": "none"})
+    return Comparison(codec, *(codec.encode(t, "cells")[0] for t in (true, synthetic)), {"guarantee": "none"})
 
 
 @pytest.fixture(scope="module")
@@ -290,7 +290,7 @@ def test_a_median_that_is_far_off_is_the_first_line():
 
 
 def test_equal_tables_raise_no_alarm_and_are_not_apart(incomes):
-    figures = evaluate(Comparison.of(incomes.codec, incomes.cells[0], incomes.cells[0], incomes.bundle))
+    figures = evaluate(Comparison(incomes.codec, incomes.cells[0], incomes.cells[0], incomes.bundle))
     assert set(figures["total_variation"].values()) == {0.0}
     assert figures["covariance"]["loss"] == pytest.approx(0, abs=1e-12)
     assert all(value > 0 for value in figures["total_variation_of_resampled_true_rows"].values())
@@ -403,7 +403,7 @@ def test_a_table_that_fits_has_no_changes():
     codec, cells, found = changes_of(frame, binned=False)
     assert lines("changed.txt", changed=found.figures(codec)) == []
     assert found.stand(codec, cells).tolist() == cells.tolist()
-    rows = Comparison.of(codec, cells, cells, {"guarantee": "none"}, found)
+    rows = Comparison(codec, cells, cells, {"guarantee": "none"}, found)
     own = evaluate(rows, predicting=False)["average_total_variation"]
     assert own["average"] == own["as_read"] == 0
 
@@ -424,7 +424,7 @@ def test_words_of_a_file_are_read_like_a_column_of_text():
 def test_rows_that_the_schema_changed_count_as_wrong_and_true_numbers_are_those_of_the_file():
     """Synthetic rows that equal the table as clipped were called perfect; the file's own mean is a hundred times theirs."""
     codec, cells, found = changes_of(raw())
-    rows = Comparison.of(codec, cells, cells, {"guarantee": "none"}, found)
+    rows = Comparison(codec, cells, cells, {"guarantee": "none"}, found)
     figures = evaluate(rows, predicting=False)
     assert figures["numbers"]["columns"]["delay"]["mean"] == [pytest.approx(75.5), pytest.approx(0.75)]
     assert figures["numbers"]["columns"]["born"]["mean"][0] < figures["numbers"]["columns"]["born"]["mean"][1]
@@ -435,7 +435,7 @@ def test_rows_that_the_schema_changed_count_as_wrong_and_true_numbers_are_those_
     assert own["average"] == pytest.approx(25 / 28 * 0.25)
     assert own["as_read"] == 0
     # What was done before, without the file: it finds nothing.
-    old = evaluate(Comparison.of(codec, cells, cells, {"guarantee": "none"}), predicting=False)
+    old = evaluate(Comparison(codec, cells, cells, {"guarantee": "none"}), predicting=False)
     assert old["average_total_variation"]["average"] == 0
     assert old["numbers"]["columns"]["delay"]["mean_off"] == 0
 
@@ -444,11 +444,11 @@ def test_as_read_is_what_a_comparison_of_the_changed_table_gives():
     codec, cells, found = changes_of(raw())
     other = cells[np.random.default_rng(1).integers(0, len(cells), len(cells))]
     other[:, 0] = 1
-    both = (Comparison.of(codec, cells, other, {"guarantee": "none"}, own) for own in (found, Changes()))
+    both = (Comparison(codec, cells, other, {"guarantee": "none"}, own) for own in (found, Changes()))
     with_file, without = (evaluate(rows, predicting=False)["average_total_variation"] for rows in both)
     assert with_file["as_read"] == pytest.approx(without["average"])
     assert with_file["average"] > without["average"]
-    assert total_variation(*Comparison.of(codec, cells, other, {}, found).tables(as_read=True), (0,)) > 0
+    assert total_variation(*Comparison(codec, cells, other, {}, found).tables(as_read=True), (0,)) > 0
 
 
 @pytest.fixture(scope="module")

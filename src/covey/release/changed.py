@@ -66,14 +66,6 @@ class Changes:
             out[:, codec.names.index(name)] = own
         return out
 
-    def read(self, codec: Codec, cells: Integers) -> Integers:
-        """Cells with numbers moved to their limits again."""
-        out = cells.copy()
-        for name in self.values:
-            j, axis = codec.names.index(name), codec.attributes[name].field.axis
-            out[:, j] = np.where(there(out[:, j]), np.clip(out[:, j], axis.low, axis.high), out[:, j])
-        return out
-
     def lost(self, name: str) -> Mask | None:
         """Rows whose cell became something else: all but what is only coarser. None where there is none."""
         found = [rows for kind, rows in self.kinds.get(name, {}).items() if kind != "coarsened"]

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from itertools import combinations
 from math import comb, prod
@@ -53,22 +54,28 @@ KINDS = ("real", "synthetic")
 
 @dataclass(frozen=True)
 class Comparison:
-    """True and synthetic codes side by side; cells, which know more of numbers; what the schema changed. It has no serializer."""
+    """Cells of the true table and of the synthetic one, as the schema reads them; what it changed. It has no serializer."""
 
     codec: Codec
-    true: Integers
-    synthetic: Integers
+    read: Integers
+    drawn: Integers
     bundle: dict[str, Any]
-    cells: tuple[Integers, Integers]  # those of true numbers as they stand, beyond their limits too
     changes: Changes = Changes()  # noqa: RUF009 # frozen
 
-    @classmethod
-    def of(
-        cls, codec: Codec, true: Integers, synthetic: Integers, bundle: dict[str, Any], changes: Changes | None = None
-    ) -> Comparison:
-        """From the cells of both tables as the schema reads them, and what it changed in the true one."""
-        codes, found = (codes_of(codec, true), codes_of(codec, synthetic)), changes or Changes()
-        return cls(codec, *codes, bundle, (found.stand(codec, true), synthetic), found)
+    @cached_property
+    def true(self) -> Integers:
+        """Category codes of the true table."""
+        return codes_of(self.codec, self.read)
+
+    @cached_property
+    def synthetic(self) -> Integers:
+        """Category codes of the synthetic table."""
+        return codes_of(self.codec, self.drawn)
+
+    @cached_property
+    def cells(self) -> tuple[Integers, Integers]:
+        """Cells of both tables, those of true numbers as they stand, beyond their limits too."""
+        return self.changes.stand(self.codec, self.read), self.drawn
 
     def tables(self, as_read: bool = False) -> tuple[Integers, Integers, tuple[int, ...]]:
         """Codes of both tables for tables of counts, and their numbers.
@@ -76,7 +83,7 @@ class Comparison:
         A true cell that the schema changed has a code of its own, which no synthetic row has; `as_read` it counts as what the
         schema made of it.
         """
-        cells = (self.changes.read(self.codec, self.cells[0]), self.cells[1]) if as_read else self.cells
+        cells = (self.read, self.drawn) if as_read else self.cells
         true, synthetic, sizes = quantile_tables(self.codec, (self.true, self.synthetic), cells)
         own = list(sizes)
         for j, name in enumerate(self.codec.names):
@@ -107,7 +114,7 @@ def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: st
         places = once_a_person(*named(read.columns[person], written.missing_values))
         true, changes = true[places], changes.taking(places)
     synthetic, _ = codec.encode(read_table(rows_path(folder), schema), "cells")
-    return Comparison.of(codec, true, synthetic, facts, changes)
+    return Comparison(codec, true, synthetic, facts, changes)
 
 
 def codes_of(codec: Codec, cells: Integers) -> Integers:
@@ -158,7 +165,7 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
         "numbers": number_figures(rows.codec, rows.cells),
         "average_total_variation": _average(rows, found, resampled),
         "small_groups": small_groups_words(rows),
-        "contradictions": contradictions(rows.codec, (rows.changes.read(rows.codec, rows.cells[0]), rows.cells[1])),
+        "contradictions": contradictions(rows.codec, (rows.read, rows.drawn)),
         "total_variation": {str(d): float(np.mean([v for v, _ in tables])) for d, tables in found.items()},
         "total_variation_of_resampled_true_rows": {str(d): float(np.mean(values)) for d, values in resampled.items()},
         "tables_compared": {str(d): [len(tables), comb(len(sizes), d)] for d, tables in found.items()},
