@@ -17,7 +17,6 @@ may say no at the last moment before the charge. Refusals name arguments as Pyth
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -51,6 +50,7 @@ from covey.release.places import (
     check_output,
     check_target,
     claimed,
+    private_file,
     refuse_in_bundle,
     refuse_same,
 )
@@ -587,6 +587,5 @@ def write_log(path: Path | None, log: Any) -> None:
     """Counts from preparing, for the owner's eyes: a file that nobody else can read."""
     if path is None:
         return
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
+    with private_file(path) as file:
         json.dump({"confidential": "computed on real data", **asdict(log)}, file, indent=2, ensure_ascii=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from covey.release.contradictions import contradictions
 from covey.release.numbers import number_figures, quantile_tables
 from covey.release.page import Part, lines, render, section
 from covey.release.pictures import beside
-from covey.release.places import refuse_in_bundle
+from covey.release.places import private_file, refuse_in_bundle
 from covey.release.summary import Column, describe, every_so_many
 from covey.release.verify import promised, rows_path, verify_bundle
 from covey.table.codec import Codec
@@ -346,8 +345,7 @@ def write_confidential(path: Path, text: str) -> None:
     """Write a file that only its owner can read, and never into a bundle."""
     refuse_in_bundle(path)
     path.unlink(missing_ok=True)  # a new file, so that old permissions and links do not live on
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
+    with private_file(path) as file:
         file.write(text)
 
 

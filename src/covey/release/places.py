@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from covey.errors import ArgumentError, ParameterError, whole_number
 from covey.table.databases import Database
@@ -80,6 +80,12 @@ def refuse_in_bundle(path: Path) -> None:
         raise ParameterError(
             f"{path} is inside a bundle. Confidential figures are not written there; choose another place."
         )
+
+
+def private_file(path: Path, mode: str = "x") -> IO[Any]:
+    """A file that nobody else can read: a new one, or with mode "w" in place of one of ours."""
+    encoding = None if "b" in mode else "utf-8"
+    return open(path, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def check_disk(m: Any, columns: int, folder: Path) -> int:

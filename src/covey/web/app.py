@@ -27,7 +27,7 @@ from starlette.types import ASGIApp
 
 from covey.errors import ArgumentError, CoveyError
 from covey.privacy.ledger import Ledger, default_ledger_path
-from covey.web.folders import private_file
+from covey.release.places import private_file
 from covey.web.pages import ROUTERS
 from covey.web.pages.shared import by_htmx, page
 from covey.web.security import HERE, Guard, Refused, Secrets, plain_page

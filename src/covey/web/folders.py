@@ -6,21 +6,12 @@ import os
 import secrets
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from covey.errors import ArgumentError, ParameterError
-
-
-@contextmanager
-def private_file(path: Path) -> Iterator[IO[str]]:
-    """A new text file that nobody else can read."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        yield file
-
+from covey.release.places import private_file
 
 DRAFT = "draft.json"  # what a steward has said about a table: it outlives its rows
 
@@ -31,7 +22,7 @@ def private_folder(home: Path) -> tuple[Path, IO[bytes]]:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         home.chmod(0o700)
         folder = home / secrets.token_hex(8)
-        mine = os.fdopen(os.open(folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "rb")
+        mine = private_file(folder.with_suffix(".lock"), "xb")
         if not hold(mine):
             raise ParameterError("another start of covey is tidying up. Try again.")
         folder.mkdir(mode=0o700)

@@ -10,7 +10,6 @@ it has been so far.
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import subprocess  # nosec B404 # one fixed command, without a shell
 import sys
@@ -24,8 +23,8 @@ from typing import Any, Literal
 from covey._progress import listening
 from covey.errors import CoveyError, CoveyWarning
 from covey.privacy.ledger import Ledger
-from covey.release.places import SUMS
-from covey.web.folders import hold, private_file
+from covey.release.places import SUMS, private_file
+from covey.web.folders import hold
 from covey.workflow import CHARGE_STAYS, STAGES, AnonymousOrder, anonymize, from_words, release, resume
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
@@ -42,11 +41,10 @@ def anonymous_seconds(cells: int) -> dict[str, float]:
 def open_gate(gate: Path, word: str) -> bool:
     """Decide whether a job goes ahead, once; False if that is decided already."""
     try:
-        handle = os.open(gate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with private_file(gate) as file:
+            file.write(word)
     except FileExistsError:
         return False
-    with os.fdopen(handle, "w") as file:
-        file.write(word)
     return True
 
 
@@ -162,7 +160,7 @@ class Job:
             if self.over:
                 return
             place = self.folder / f"{self.id}.json"
-            with private_file(place) as file:
+            with private_file(place, "w") as file:
                 json.dump({"order": order, "gate": str(self.gate)}, file)
             # -P: a folder named like one of our imports, where covey was started, must not be run.
             self.process = subprocess.Popen(  # nosec B603 # our own worker, our own file name

@@ -8,7 +8,6 @@ called DNS rebinding), carry the cookie, come from our own pages, and, if it cha
 from __future__ import annotations
 
 import hmac
-import os
 import secrets
 import shutil
 import sys
@@ -29,6 +28,7 @@ from starlette.templating import Jinja2Templates
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from covey.errors import CoveyError
+from covey.release.places import private_file
 
 HERE = Path(__file__).parent
 templates = Jinja2Templates(HERE / "templates")
@@ -266,7 +266,7 @@ async def checked_upload(request: Request, folder: Path) -> tuple[Form, dict[str
 
 
 def _store(file: IO[bytes], path: Path) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stored:
+    with private_file(path, "xb") as stored:
         shutil.copyfileobj(file, stored)
 
 

@@ -24,6 +24,7 @@ from covey._methods.relations.exact import Proposal
 from covey.errors import CoveyError, ParameterError
 from covey.privacy.budget import exact
 from covey.privacy.unit import ALL_ROWS, Unit
+from covey.release.places import private_file
 from covey.table.description import Description
 from covey.table.dialects import Dialect
 from covey.table.fields import Field
@@ -48,7 +49,7 @@ from covey.web.drafts import (
     remove,
     rules_of,
 )
-from covey.web.folders import DRAFT, private_file
+from covey.web.folders import DRAFT
 from covey.web.forms import PRIVATE, Order
 from covey.web.jobs import Job, anonymous_seconds
 from covey.web.pictures import Picture, pictures
@@ -409,7 +410,7 @@ def save(work: Work) -> None:
         if not said:
             place.unlink(missing_ok=True)
             return
-        with private_file(place.with_suffix(".new")) as file:
+        with private_file(place.with_suffix(".new"), "w") as file:
             json.dump(_words(work), file, ensure_ascii=False)
         os.replace(place.with_suffix(".new"), place)
 

@@ -18,7 +18,8 @@ from threading import Lock, Semaphore, Thread
 
 from covey.errors import CoveyError
 from covey.privacy.ledger import Ledger
-from covey.web.folders import DRAFT, close_folder, private_file, private_folder
+from covey.release.places import private_file
+from covey.web.folders import DRAFT, close_folder, private_folder
 from covey.web.jobs import Job
 from covey.web.security import Refused
 from covey.web.work import Work, load, save

@@ -15,6 +15,7 @@ from starlette.background import BackgroundTask
 
 from covey.answers.load import stored
 from covey.errors import CoveyError
+from covey.release.places import private_file
 from covey.release.verify import described_by, verify_bundle
 from covey.web.drafts import with_file_names
 from covey.web.forms import shown
@@ -86,7 +87,7 @@ def named_after(job: Job, work: Work) -> str:
 def handed_over(work: Work, name: str) -> tuple[Path, Response]:
     """A fresh private file, and the answer that hands it over under a name and then removes it."""
     place = work.folder / f"{os.urandom(8).hex()}{Path(name).suffix}"
-    os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    private_file(place).close()
     return place, FileResponse(place, filename=name, background=BackgroundTask(place.unlink))
 
 

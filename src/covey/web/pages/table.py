@@ -8,8 +8,8 @@ from starlette.concurrency import run_in_threadpool
 
 from covey.demo import example_visits
 from covey.errors import CoveyError, ParameterError
+from covey.release.places import private_file
 from covey.table.dialects import DECIMALS, Dialect
-from covey.web.folders import private_file
 from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page, redirect_if_early
 from covey.web.security import checked_upload, discard
 from covey.web.work import Work
@@ -58,7 +58,7 @@ async def upload_table(request: Request, workspace: CurrentWorkspace, work: Curr
 def example_table(workspace: CurrentWorkspace, work: CurrentWork, form: CheckedForm) -> Response:
     """Try everything on a table of people who do not exist."""
     path = work.folder / "example"
-    with private_file(path):
-        example_visits(path)
+    private_file(path, "w").close()
+    example_visits(path)
     work.read({"table": (path, "visits.csv")}, workspace.upload_limit, Dialect())
     return go(f"/work/{work.id}/columns")
