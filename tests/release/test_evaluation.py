@@ -14,11 +14,11 @@ from covey.paper import covariance_loss
 from covey.release import evaluation
 from covey.release.bundle import write_bundle
 from covey.release.changed import Changes
-from covey.release.contradictions import contradictions
 from covey.release.evaluation import (
     Comparison,
     compare,
     contradiction_section,
+    contradictions,
     covariance_difference,
     evaluate,
     evaluation_html,

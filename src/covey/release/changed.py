@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from covey._core.arrays import Integers
-from covey.release.numbers import there
-from covey.release.summary import point
+from covey.release.numbers import shown, there
 from covey.table.attributes import MISSING, Attribute, ColumnLog, Grid, Labels, parted
 from covey.table.codec import Codec
 from covey.table.columns import MISSING_WORDS, Table, as_text, cell_by_cell, parse
@@ -89,10 +88,11 @@ class Changes:
         if isinstance(attribute, Labels) and "merged" in own:
             out["into"] = attribute.field.labels[attribute.unknown]
         if isinstance(attribute, Grid) and "moved" in own:
-            out["limits"] = [_shown(attribute, end) for end in (attribute.axis.low, attribute.axis.high)]
+            ends = attribute.value(np.array([attribute.axis.low, attribute.axis.high]))
+            out["limits"] = [shown(attribute, end) for end in ends]
             true = self.values[name][there(self.values[name])]
             moved = np.clip(true, attribute.axis.low, attribute.axis.high)
-            out["mean"] = [_shown(attribute, v.mean()) for v in (true, moved)]
+            out["mean"] = [shown(attribute, attribute.value(v).mean()) for v in (true, moved)]
         if "emptied" in own:
             out["type"] = attribute.field.type
         return out
@@ -128,8 +128,3 @@ def _number_changes(attribute: Grid, column: Any, cells: Integers, binned: bool)
         "coarsened": ~fine,
     }
     return found, np.where(beyond, stands, cells)
-
-
-def _shown(attribute: Grid, cell: float) -> float | str:
-    value = cell / attribute.scale
-    return float(value) if attribute.field.type in ("integer", "number") else point(attribute.field, round(value))

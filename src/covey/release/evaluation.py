@@ -19,18 +19,18 @@ from covey._core.paper.blocks import one_hot
 from covey._core.tables.counts import moments
 from covey._html import shorten
 from covey._methods.regain.predict import small_groups
+from covey._methods.relations.exact import LOOKED_AT, MOST_COLUMNS, alone, breaks, exact_relations
 from covey.errors import ArgumentError, InputError, MissingExtraError
 from covey.privacy.unit import ALL_ROWS
 from covey.release.changed import Changes
 from covey.release.charts import percent
-from covey.release.contradictions import contradictions
-from covey.release.numbers import number_figures, quantile_tables
+from covey.release.numbers import number_figures, quantile_tables, there
 from covey.release.page import Part, lines, render, section
 from covey.release.pictures import beside
 from covey.release.places import private_file, refuse_in_bundle
-from covey.release.summary import Column, describe, every_so_many
+from covey.release.summary import Column, describe, every_so_many, point
 from covey.release.verify import promised, rows_path, verify_bundle
-from covey.table.codec import Codec
+from covey.table.codec import Codec, Grid
 from covey.table.columns import named
 from covey.table.dialects import Dialect
 from covey.table.schema import Schema
@@ -47,6 +47,7 @@ CLASSES = 12  # a field of more categories is no outcome that a classifier is ju
 CHARTS = 36  # columns that are drawn, the worst ones: a page that still opens at once
 MAPPED = 40  # columns on the map of pairs: beyond it their names can no longer be read
 CELLS = 6  # of each of the worst pairs
+LISTED = 20  # contradictions that the page shows
 ALARMS = 5  # that stand above all else: more would not be read
 KINDS = ("real", "synthetic")
 
@@ -254,6 +255,40 @@ def _covariance(bits: Bits) -> Floats:
     seen = moments(bits)
     mean = seen.first / seen.n
     return np.asarray(seen.second_moment_matrix - np.outer(mean, mean))
+
+
+# Contradictions.
+
+
+def contradictions(codec: Codec, cells: tuple[Integers, Integers]) -> dict[str, Any]:
+    """Relations that hold in the true rows, nearly always, and not in the synthetic ones: the worst with a row of each.
+
+    Which relations hold is read off true rows without noise, as in proposals to their owner (`methods.relations.exact`), with
+    functions that only the rows tell. The score is the mean over all of them of the share of synthetic rows that break one,
+    beyond that of true rows.
+    """
+    bare, listed = alone(codec.schema, MOST_COLUMNS), list[dict[str, Any]]()
+    if bare is None:
+        return {"relations": 0, "score": 0.0, "worst": []}
+    some = (codec.columns(dict(zip(codec.names, every_so_many(own, LOOKED_AT).T, strict=True))) for own in cells)
+    true, drawn = (np.stack([own[name] for name in bare.names], axis=1) for own in some)
+    for relation in exact_relations(bare.schema, bare, true, read_off=True, homes=codec.schema.home):
+        broken = breaks(relation, bare, drawn)
+        example = drawn[int(broken.argmax())]
+        row = {name: _shown(bare, name, example) for name in relation.columns} if broken.any() else {}
+        shares = {"true": relation.broken / relation.rows, "synthetic": float(broken.mean())}
+        listed.append({"relation": relation.words, **shares, "example": row})
+    listed.sort(key=lambda one: one["true"] - one["synthetic"])
+    excess = [max(0.0, one["synthetic"] - one["true"]) for one in listed]
+    return {"relations": len(listed), "score": float(np.mean(excess)) if listed else 0.0, "worst": listed[:LISTED]}
+
+
+def _shown(codec: Codec, name: str, row: Integers) -> str:
+    """A cell of a row as a reader writes it."""
+    attribute, cell = codec.attributes[name], row[codec.names.index(name)]
+    if not there(cell):
+        return "no value"
+    return point(attribute.field, cell) if isinstance(attribute, Grid) else attribute.field.labels[cell]
 
 
 # Train on synthetic, test on real.

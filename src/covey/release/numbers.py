@@ -19,7 +19,6 @@ from covey.release.charts import word
 from covey.release.summary import every_so_many, point
 from covey.table.attributes import MISSING, Grid, Labels
 from covey.table.codec import Codec
-from covey.table.fields import Field
 
 QUANTILES = (0.05, 0.1, 0.25, 0.75, 0.9, 0.95)  # beside the median
 COMMON = 10  # values that are listed: the commonest of the true table
@@ -34,23 +33,21 @@ SHAPE_ALARM = 0.15  # of Kolmogorov's distance, ten times what a good release ha
 
 @dataclass(frozen=True)
 class Number:
-    """A number or date: its field, its place among the encoded ones, and the cells of both tables. Private."""
+    """A number or date: its attribute, its place among the encoded ones, and the cells of both tables. Private."""
 
-    field: Field
+    grid: Grid
     place: int
     cells: tuple[Integers, Integers]
 
     @property
     def values(self) -> list[Floats]:
         """The values of both tables in the field's unit: days for dates, seconds for times."""
-        scale = 10.0**self.field.axis.decimals
-        return [own[there(own)] / scale for own in self.cells]
+        return [self.grid.value(own[there(own)]) for own in self.cells]
 
-    def show(self, value: float) -> float | str:
-        """A value as a reader writes it: dates and times as text."""
-        if self.field.type in ("integer", "number"):
-            return float(value)
-        return point(self.field, round(value))
+
+def shown(grid: Grid, value: float) -> float | str:
+    """A value of a number, in its unit, as a reader writes it: dates and times as text."""
+    return float(value) if grid.field.type in ("integer", "number") else point(grid.field, round(value))
 
 
 def there(cells: Integers) -> Any:
@@ -60,17 +57,14 @@ def there(cells: Integers) -> Any:
 
 def numbers_of(codec: Codec, cells: tuple[Integers, Integers]) -> list[Number]:
     """The numbers and dates among the encoded fields."""
-    return [
-        Number(codec.schema[name], j, (cells[0][:, j], cells[1][:, j]))
-        for j, name in enumerate(codec.names)
-        if isinstance(codec.attributes[name], Grid)
-    ]
+    every = enumerate(codec.attributes[name] for name in codec.names)
+    return [Number(own, j, (cells[0][:, j], cells[1][:, j])) for j, own in every if isinstance(own, Grid)]
 
 
 def number_figures(codec: Codec, cells: tuple[Integers, Integers]) -> dict[str, Any]:
     """All figures: columns, rank correlations and group means, the worst first, and sentences about what is far off."""
     own = numbers_of(codec, cells)
-    columns = {one.field.name: one_number(one) for one in own}
+    columns = {one.grid.field.name: one_number(one) for one in own}
     order = sorted(columns, key=lambda name: -columns[name]["kolmogorov"])
     return {
         "alarms": alarms(columns),
@@ -82,31 +76,29 @@ def number_figures(codec: Codec, cells: tuple[Integers, Integers]) -> dict[str, 
 
 def one_number(number: Number) -> dict[str, Any]:
     """One column: pairs are (true, synthetic)."""
-    both = number.values
+    both, grid = number.values, number.grid
     without = [1 - len(v) / max(1, len(c)) for v, c in zip(both, number.cells, strict=True)]
     out: dict[str, Any] = {"without_value": without}
     if not all(map(len, both)):
         gone = float(len(both[0]) != len(both[1]))
         return out | {"kolmogorov": gone, "median_off": 0.0, "wasserstein_over_range": gone, "common_off": gone}
     sd = [float(v.std()) for v in both]
-    unit = sd[0] or 1 / 10.0**number.field.axis.decimals
+    unit = sd[0] or 1 / grid.scale
     middle = [float(np.median(v)) for v in both]
     at = [np.quantile(v, QUANTILES) for v in both]
-    ends = np.concatenate(
-        [*both, np.array([number.field.axis.low, number.field.axis.high]) / 10.0**number.field.axis.decimals]
-    )
-    span = float(np.ptp(ends))  # of the limits, and of what lies beyond them
+    limits = grid.value(np.array([grid.axis.low, grid.axis.high]))
+    span = float(np.ptp(np.concatenate([*both, limits])))  # of the limits, and of what lies beyond them
     true, synthetic = number.cells
     seen, counts = np.unique(true[there(true)], return_counts=True)
     common = [
-        (number.show(v / 10.0**number.field.axis.decimals), float(np.mean(true == v)), float(np.mean(synthetic == v)))
+        (shown(grid, v / grid.scale), float(np.mean(true == v)), float(np.mean(synthetic == v)))
         for v in seen[np.argsort(-counts, kind="stable")[:COMMON]].tolist()
     ]
     return out | {
-        "mean": [number.show(v.mean()) for v in both],
+        "mean": [shown(grid, v.mean()) for v in both],
         "sd": sd,
-        "median": [number.show(m) for m in middle],
-        "quantiles": {str(q): [number.show(a), number.show(b)] for q, a, b in zip(QUANTILES, *at, strict=True)},
+        "median": [shown(grid, m) for m in middle],
+        "quantiles": {str(q): [shown(grid, a), shown(grid, b)] for q, a, b in zip(QUANTILES, *at, strict=True)},
         "mean_off": abs(both[0].mean() - both[1].mean()) / unit,
         "median_off": abs(middle[0] - middle[1]) / unit,
         "quantiles_off": float(np.abs(at[0] - at[1]).max()) / unit,
@@ -145,7 +137,7 @@ def rank_correlations(numbers: Sequence[Number]) -> list[tuple[str, str, float, 
         for own in ranked:  # 0 where one of them is constant
             x, y = np.stack([own[a], own[b]])[:, ~np.isnan(own[a] + own[b])]
             both.append(float(np.corrcoef(x, y)[0, 1]) if len(x) and np.ptp(x) and np.ptp(y) else 0.0)
-        found.append((numbers[a].field.name, numbers[b].field.name, both[0], both[1]))
+        found.append((numbers[a].grid.field.name, numbers[b].grid.field.name, both[0], both[1]))
     return sorted(found, key=lambda one: -abs(one[2] - one[3]))
 
 
@@ -163,19 +155,20 @@ def group_means(
     ]
     found = []
     for one, (j, name) in list(product(numbers, fields))[:PAIRS]:
-        scale = 10.0**one.field.axis.decimals
         labels = codec.attributes[name].field.labels
         sums = []
         for k in (0, 1):
             use = there(one.cells[k]) & (cells[k][:, j] != MISSING)
-            group, value = cells[k][use, j], one.cells[k][use] / scale
+            group, value = cells[k][use, j], one.grid.value(one.cells[k][use])
             count = np.bincount(group, minlength=len(labels))
             sums.append((count, np.bincount(group, value, minlength=len(labels)) / np.maximum(count, 1)))
         sd = float(one.values[0].std()) if len(one.values[0]) else 0.0
         for i in np.flatnonzero(sums[0][0] >= GROUP).tolist() if sd else []:
             (a, b), held = (sums[0][1][i], sums[1][1][i]), bool(sums[1][0][i])
             off = float(abs(a - b)) / sd if held else 1.0
-            found.append((one.field.name, name, labels[i], one.show(a), one.show(b) if held else None, off))
+            found.append(
+                (one.grid.field.name, name, labels[i], shown(one.grid, a), shown(one.grid, b) if held else None, off)
+            )
     return sorted(found, key=lambda row: -row[-1])
 
 
@@ -188,17 +181,17 @@ def quantile_tables(
     """
     out, sizes = [own.astype(np.int64) for own in codes], list(codec.domain_sizes)
     for one in numbers_of(codec, cells):
-        if one.field.bins is not None:
+        if one.grid.field.bins is not None:
             continue
         true = one.cells[0][there(one.cells[0])]
         levels = np.arange(1, QUANTILE_BINS) / QUANTILE_BINS
         edges = np.unique(np.quantile(true, levels, method="inverted_cdf")) if len(true) else np.zeros(0)
         j = one.place
-        behind = codec.domain_sizes[j] - len(one.field.axis.starts)  # special and missing codes follow the bins
+        behind = codec.domain_sizes[j] - one.grid.bins  # special and missing codes follow the bins
         for k in (0, 1):
             own = one.cells[k]
             at = np.searchsorted(edges, own, side="right")
-            rest = codes[k][:, j].astype(np.int64) - len(one.field.axis.starts) + len(edges) + 1
+            rest = codes[k][:, j].astype(np.int64) - one.grid.bins + len(edges) + 1
             out[k][:, j] = np.where(there(own), at, rest)
         sizes[j] = len(edges) + 1 + behind
     return out[0], out[1], tuple(sizes)
