@@ -303,6 +303,7 @@ def test_rules_are_read_checked_and_told_in_words(page):
     wrong += (
         "kind=requires&field_if=age&values_if=up to 15",
         "kind=forbid&field0=emergency&values0=true; false; missing",
+        "kind=forbid&field0=age&values0=up to 15&field1=age&values1=from 90",
     )
     for said, form in forms.items():
         assert page.post(f"/work/{work}/rules", parse_qs(form)).status_code == 303, said

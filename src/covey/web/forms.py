@@ -20,20 +20,8 @@ from covey.errors import ParameterError
 from covey.privacy.budget import check_delta, check_epsilon, exact
 from covey.privacy.unit import ADD_REMOVE, REPLACE
 from covey.release.contents import About
-from covey.table.schema import (
-    ORDERED_TYPES,
-    TYPES,
-    AtMost,
-    BodyRule,
-    Condition,
-    Field,
-    Forbid,
-    LessEqual,
-    Linear,
-    Rule,
-    Schema,
-    Sum,
-)
+from covey.table.schema import ORDERED_TYPES, TYPES, Field, Rule, Schema
+from covey.table.schema import read_rule as rule_in_file
 from covey.web.security import Form, templates
 from covey.workflow import AnonymousOrder, PrivateOrder, said
 
@@ -101,49 +89,56 @@ def read_field(form: Form, before: Field, type_: str = "") -> Field:
 
 
 def read_rule(form: Form, schema: Schema) -> Rule:
-    """One rule."""
-    rule = form.get("kind")
-    if rule == "at_most":
-        flags, limit = form.all("fields"), whole(form.get("limit"), "the limit")
-        if form.get("count") == "exactly" and limit != 1:
-            raise ParameterError(f"exactly {limit} is no rule that covey knows: write 1, or choose at most.")
-        return AtMost.one_of(flags) if form.get("count") == "exactly" else AtMost(tuple(flags), limit)
-    if rule == "less_equal":
-        return LessEqual(form.get("left"), form.get("right"))
-    if rule == "linear":
-        terms = []
-        for line in lines(form.get("terms")):
-            factor, _, name = line.partition("×" if "×" in line else "*")
-            terms.append((name.strip(), float(_number(factor, "a coefficient"))))
+    """One rule, read as it would stand in a file."""
+    kind, body = form.get("kind"), dict[str, Any]()
+    if kind == "at_most":
+        body = {"fields": form.all("fields"), "limit": whole(form.get("limit"), "the limit")}
+        if form.get("count") == "exactly":
+            if (limit := body.pop("limit")) != 1:
+                raise ParameterError(f"exactly {limit} is no rule that covey knows: write 1, or choose at most.")
+            kind = "one_of"
+    elif kind == "less_equal":
+        body = {"left": form.get("left"), "right": form.get("right")}
+    elif kind == "linear":
+        terms = [line.partition("×" if "×" in line else "*") for line in lines(form.get("terms"))]
+        factors = _once((name.strip(), float(_number(factor, "a coefficient"))) for factor, _, name in terms)
         bound = float(_number(form.get("maximum"), "the bound"))
+        body = {"coefficients": factors, "maximum": bound}
         if form.get("bound") == "exactly":
-            return BodyRule(tuple(name for name, _ in terms), (Sum(tuple(terms), bound, bound),))
-        return Linear(tuple(terms), bound)
-    if rule == "forbid":
-        return Forbid(_conditions(form, schema, range(CONDITIONS)))
-    if rule == "requires":
-        return Forbid.requires(_conditions(form, schema, ("_if",)), _conditions(form, schema, ("_then",)))
-    raise ParameterError("choose a rule.")
+            kind, body = "body", {"fields": list(factors), "linear": [{**body, "minimum": bound}]}
+    elif kind == "forbid":
+        body = _conditions(form, schema, range(CONDITIONS))
+    elif kind == "requires":
+        body = {part: _conditions(form, schema, (f"_{part}",)) for part in ("if", "then")}
+    else:
+        raise ParameterError("choose a rule.")
+    return rule_in_file({kind: body}, {field.name: field for field in schema.fields})
 
 
-def _conditions(form: Form, schema: Schema, places: Iterable[object]) -> tuple[tuple[str, Condition], ...]:
+def _conditions(form: Form, schema: Schema, places: Iterable[object]) -> dict[str, Any]:
     named = [(name, form.get(f"values{i}")) for i in places if (name := form.get(f"field{i}"))]
-    return tuple((name, _condition(schema[name], text)) for name, text in named)
+    return _once((name, _condition(schema[name], text)) for name, text in named)
 
 
-def _condition(field: Field, text: str) -> Condition:
+def _once(parts: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """What a rule says of columns, each of which it names once."""
+    listed = list(parts)
+    if len(dict(listed)) < len(listed):
+        raise ParameterError("a rule names each column once: put all its values, or both ends of a range, in one line.")
+    return dict(listed)
+
+
+def _condition(field: Field, text: str) -> Any:
     """Values separated by semicolons, or a range of an ordered field: 3 to 7, up to 15, from 65."""
     if not text:
         raise ParameterError(f"say which values of {field.name!r} the combination is about.")
     ends = re.fullmatch(r"up to (?P<maximum>.+)|from (?P<minimum>.+)", text)
     ends = ends or re.fullmatch(r"(?P<minimum>.+) to (?P<maximum>.+)", text)
-    plain: Any = [part.strip() for part in text.split(";")]
     if ends and field.type in ORDERED_TYPES:
-        plain = {end: typed(field.type, value) for end, value in ends.groupdict().items() if value}
-    else:
-        words = {"missing": None, **{word: word for word in field.special}}
-        plain = [words[part] if part in words else typed(field.type, part) for part in plain]
-    return Condition.read(field, plain, "rule")
+        return {end: typed(field.type, value) for end, value in ends.groupdict().items() if value}
+    words = {"missing": None, **{word: word for word in field.special}}
+    parts = [part.strip() for part in text.split(";")]
+    return [words[part] if part in words else typed(field.type, part) for part in parts]
 
 
 def read_order(form: Form, before: Order) -> Order:
