@@ -150,7 +150,7 @@ def test_what_matters_most_is_named_by_table_and_field_and_kept_in_the_bundle(pa
 
 def test_an_earlier_bundle_serves_as_prior_where_its_tables_are_the_same(package, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
-    assert run("release", package, *RELEASE, "--seed", "1", "--out", first).exit_code == 0
+    assert run("release", package, *RELEASE, "--seed", "1", "--parquet", "--out", first).exit_code == 0
     again = ["release", package, *RELEASE, "--prior", first, "--out", second]
     assert "made with a seed and is not private" in run(*again, "--dataset", "clinic").output
     done = run(*again, "--seed", "2")

@@ -62,7 +62,7 @@ from covey.privacy.certificate import Certificate, Distances
 from covey.privacy.gate import WHOLE, Gate
 from covey.privacy.ledger import Composition
 from covey.privacy.unit import REPLACE, Neighbours
-from covey.release.verify import bundle_digest, checked_prior, read_prior, tables_of
+from covey.release.verify import bundle_digest, checked_prior, described_by, read_prior, tables_of
 from covey.synthesizers.base import NOT_FITTED, Synthesizer, check_domain
 from covey.table.description import Description
 from covey.table.schema import Schema
@@ -228,8 +228,9 @@ class PrivateSynthesizer(Synthesizer):
         method = RegainPersons.of(described.focus(triples=self._triples or None), self._share)
         if self._prior is None:
             return method
-        place, own = checked_prior(self._prior, described, self.seeded), described.plain()
-        linked, _ = Reader(own).open({part.name: path for part, path in tables_of(place, own)})
+        place = checked_prior(self._prior, described, self.seeded)
+        files = {part.name: path for part, path in tables_of(place, described_by(place))}
+        linked, _ = Reader(described.plain()).open(files)
         return replace(method, prior=Prior.of_persons(linked, bundle_digest(place)))
 
     def _take(self, described: Description) -> None:
