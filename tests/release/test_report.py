@@ -25,12 +25,11 @@ from covey.privacy.budget import make_budget
 from covey.privacy.certificate import of_hundred
 from covey.privacy.gate import Gate
 from covey.release import pictures
-from covey.release.beside import two_releases
 from covey.release.bundle import write_bundle
 from covey.release.charts import number, percent, ticks, up
 from covey.release.contents import NOT_PRIVATE, NOTHING_SAID, About, AnonymousRelease
 from covey.release.page import style_sheet, templates
-from covey.release.report import guess, report_html
+from covey.release.report import guess, report_html, two_releases
 from covey.release.statements import risks
 from covey.release.summary import MOST_BINS, TableTally, associations, coarsened, cramers_v, describe, ranked
 from covey.table import csvfile, sources

@@ -1,4 +1,4 @@
-"""report.html: what a bundle holds, for a person who opens it. Made from the release alone, so all of it is public.
+"""report.html: what a bundle holds, for a person who opens it; and two releases side by side. Made from these alone: public.
 
 The pictures show the synthetic rows, the certificate, the budget and the noisy spectrum; no true row is within reach here. The
 order is that of the pyramid in NIST SP 800-226: what is promised, and to whom; how it was computed, and how good it is; what all
@@ -7,18 +7,19 @@ of it stands on. The words are in `templates`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp
 from typing import Any
 
 import numpy as np
 
-from covey._core.arrays import Integers, blas_threads
+from covey._core.arrays import Floats, Integers, blas_threads
 from covey._core.tables.counts import moments
 from covey._core.tables.distance import DEGREES, bit_distances, category_distances, misplaced_bits, misplaced_rows
 from covey._html import Html, shorten
 from covey._methods.regain.predict import small_groups
+from covey.errors import ParameterError
 from covey.privacy.certificate import WORDS, Distances, of_hundred
 from covey.release import charts
 from covey.release.contents import (
@@ -30,9 +31,9 @@ from covey.release.contents import (
     PrivateRelease,
 )
 from covey.release.page import Part, attempted, render, section
-from covey.release.pictures import distributions, pair_map
+from covey.release.pictures import beside, distributions, pair_map
 from covey.release.statements import guarantee_words, risks, why
-from covey.release.summary import ReleaseTally, domain_words
+from covey.release.summary import Column, ReleaseTally, domain_words
 from covey.release.verify import PACKAGE, SCHEMA
 from covey.table.codec import Codec
 from covey.table.description import Description
@@ -44,6 +45,8 @@ PRINTED = 24  # columns of the public table on paper: more would not fit two she
 SPELLED = 90  # characters of a list of categories; schema.json has all of them
 LISTED = 2000  # columns in the list
 DISTANCE_WORK = 2_000_000_000  # steps that finding the distance of rows and centres may take
+CHARTS = 48  # columns of two releases that are drawn, the most different ones: a page that still opens at once
+KINDS = ("first", "second")  # of two releases
 NO_CERTIFICATE = "No part of the budget was set aside for a certificate, so this release has no bound on its error."
 
 
@@ -51,11 +54,13 @@ def _files(release: AnyRelease, seen: ReleaseTally, digests: Mapping[str, str], 
     """What both kinds of page say about the files of a bundle."""
     described, several = release.described, release.described.schema is None
     notes = described.notes if described.schema is None else described.schema.notes
-    columns = [
-        _public_columns(part.schema, f" of {part.name}" if several else "", PACKAGE if several else SCHEMA)
-        for part in described.tables
-        if not part.bare
-    ]
+    columns = list[Html]()
+    for part in (part for part in described.tables if not part.bare):
+        rows = [(shorten(own.name), own.type, _domain(own), own.required) for own in part.schema.fields[:LISTED]]
+        given = {"of": f" of {part.name}" if several else "", "file": PACKAGE if several else SCHEMA}
+        columns.append(
+            render("public_columns.html", rows=rows, width=len(part.schema.fields), printed=PRINTED, **given)
+        )
     return {
         "described": described,
         "several": several,
@@ -69,12 +74,6 @@ def _files(release: AnyRelease, seen: ReleaseTally, digests: Mapping[str, str], 
         "notes": notes,
         "title": shorten(str(about.title or notes.get("title") or "Synthetic data"), 120),
     }
-
-
-def _public_columns(schema: Schema, of: str, file: str) -> Html:
-    """The schema as a table; `of` names the table where there are several."""
-    rows = [(shorten(own.name), own.type, _domain(own), own.required) for own in schema.fields[:LISTED]]
-    return render("public_columns.html", rows=rows, width=len(schema.fields), of=of, file=file, printed=PRINTED)
 
 
 def _domain(field: Field) -> str:
@@ -256,3 +255,50 @@ def _table_bounds(release: PrivateRelease, codes: Integers) -> Distances:
             misplaced = misplaced_bits(moments(bits), cloud)
             distance = bit_distances(bits, cloud, degrees) if degrees else {}
     return certificate.for_table(Distances({d: distance[d] for d in degrees if d in distance}, misplaced))
+
+
+# Two releases side by side.
+
+Shares = dict[str, tuple[Column, Floats]]  # of the columns of a table, by name
+
+
+def two_releases(names: Sequence[str], releases: Sequence[AnyRelease]) -> Html:
+    """A page about two releases of a table, in this order; `names` are those of their folders."""
+    tallies = [ReleaseTally.of(release, growing=False) for release in releases]
+    given = {"both": list(zip(releases, tallies, strict=True)), "names": names}
+    sections = [section("promise", "What each promises", "beside.html", no_certificate=NO_CERTIFICATE, **given)]
+    if any(isinstance(release, PrivateRelease) for release in releases):
+        sections.append(section("budget", "How the budget was spent", "beside_budget.html", **given))
+    several = any(release.described.schema is None for release in releases)
+    ones, twos = (_tables(tally, several) for tally in tallies)
+    drawn = [part for of in ones if of in twos and (part := _columns(of, ones[of], twos[of])) is not None]
+    if not drawn:
+        raise ParameterError("these two bundles have no column in common. Choose two releases of the same table.")
+    return render("two_releases.html", sections=sections + drawn, names=names)
+
+
+def _tables(tally: ReleaseTally, several: bool) -> dict[str, Shares]:
+    """The columns of every table and their shares; the one table of a bundle has no name of its own."""
+    found = {}
+    for name, table in tally.tables.items():
+        both = zip(table.columns, table.counts, strict=True)
+        found[name if several else ""] = {column.name: (column, column.shares_of(counts)) for column, counts in both}
+    return found
+
+
+def _columns(of: str, one: Shares, two: Shares) -> Part | None:
+    """Columns that both have, the most different first; those with other labels or limits are named."""
+    cards, differing = list[Any](), list[tuple[str, str, str]]()
+    for name, (column, shares) in ((name, own) for name, own in one.items() if name in two):
+        other, both = two[name][0], (shares, two[name][1])
+        if column.labels == other.labels:
+            cards.append(beside(column, np.stack(both), KINDS, float(np.abs(both[0] - both[1]).sum() / 2)))
+        else:
+            differing.append((name, column.domain, other.domain))
+    if not cards and not differing:
+        return None
+    cards.sort(key=lambda card: -card[1])
+    only = [[name for name in own if name not in other] for own, other in ((one, two), (two, one))]
+    given = {"cards": cards[:CHARTS], "width": len(cards), "kinds": KINDS, "differing": differing, "only": only}
+    title = f"What {of} look like" if of else "Column by column"
+    return section(f"columns-{of}" if of else "columns", title, "beside_columns.html", **given)

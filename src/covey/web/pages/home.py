@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
 from covey.answers.load import stored
-from covey.release.beside import two_releases
 from covey.release.places import SUMS
+from covey.release.report import two_releases
 from covey.release.verify import bundle_digest
 from covey.web.pages.shared import CheckedForm, CurrentWork, CurrentWorkspace, go, page, report_of
 from covey.web.security import REPORT_POLICY, Refused
