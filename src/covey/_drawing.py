@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from covey.table.description import Description
 
 if TYPE_CHECKING:
     Both = tuple[dict[str, pl.Series], dict[str, pl.Series]]  # columns of persons and of their events
-
-PART_ROWS = 1 << 18  # synthetic rows that are drawn, decoded and written at a time: some hundred MiB for wide tables
-PART_PERSONS = 1 << 16  # synthetic persons that are drawn, decoded and written at a time, with up to 50 events each
 
 
 @dataclass(frozen=True)
@@ -66,11 +63,7 @@ class MakeRows:
     codec: Codec | None
     coding: Coding
     form: Form
-
-    @property
-    def size(self) -> int:
-        """Rows of a part."""
-        return PART_ROWS
+    size: ClassVar[int] = 1 << 18  # rows of a part: some hundred MiB for wide tables
 
     def memory(self, units: int) -> int:
         """Bytes of rows, with the pair tables that they are to match."""
@@ -100,11 +93,7 @@ class MakePersons:
     described: Description
     law: PersonsLaw
     book: dict[int, int] = field(default_factory=dict)  # events that were drawn anew, by the first person of a part
-
-    @property
-    def size(self) -> int:
-        """Persons of a part."""
-        return PART_PERSONS
+    size: ClassVar[int] = 1 << 16  # persons of a part, with up to 50 events each
 
     def memory(self, units: int) -> int:
         """Bytes of the codes of persons, each with as many events as there may be."""

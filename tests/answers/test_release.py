@@ -9,7 +9,7 @@ import pytest
 import covey
 from covey._preparing import propose
 from covey.answers.answer import Answer, AnswerTable
-from covey.answers.regression import logistic_coefficients
+from covey.answers.regression import fit_logistic
 from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Query
@@ -343,7 +343,7 @@ def test_terms_that_do_not_vary_or_are_not_there_are_refused_without_a_warning()
 
 def test_a_logistic_regression_whose_terms_are_all_alike_is_refused_in_words():
     with pytest.raises(CannotAnswerError, match="nearly decide the outcome"):
-        logistic_coefficients(np.column_stack([np.arange(200) % 2, np.ones(200)]))
+        fit_logistic(np.column_stack([np.arange(200) % 2, np.ones(200)]))
 
 
 def test_columns_that_exclude_each_other_are_proposed_measured_as_one_and_answered_each():

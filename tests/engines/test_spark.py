@@ -298,13 +298,13 @@ def test_spark_types_are_read_as_they_are_elsewhere(spark):
 def test_executors_draw_the_rows_that_the_driver_would(spark, table, schema, parts):
     """Part by part, in order, with the types of the schema; and the same rows whenever the frame is computed."""
     fitted = [synth(schema).fit(table()) for _ in range(2)]
-    rows = parts * covey._drawing.PART_ROWS + 321
+    rows = parts * covey._drawing.MakeRows.size + 321
     here = pl.DataFrame(fitted[0].sample(rows))
     there = fitted[1].sample_spark(spark, rows)
     assert there.columns == list(schema.names)
     assert pl.from_arrow(there.toArrow()).equals(here.select(there.columns))
     assert there.agg({"*": "count"}).first()[0] == rows
-    assert not Codec(schema).problems(there.limit(100).toArrow())
+    assert not schema.validate(there.limit(100).toArrow())
 
 
 def test_executors_draw_every_kind_of_column(spark):

@@ -176,7 +176,7 @@ def test_nothing_but_the_private_results_reaches_a_bundle(visits, tmp_path, monk
 def test_rows_are_written_part_by_part(visits, tmp_path, monkeypatch, parquet):
     """Parts leave no seam: one header, every row, the same rows as drawn, and a bundle that is verified in parts too."""
     path, schema = visits
-    monkeypatch.setattr(drawing, "PART_ROWS", 70)
+    monkeypatch.setattr(drawing.MakeRows, "size", 70)
     synth = covey.PrivateSynthesizer(1.0, schema=schema, seed=5).fit(path)
     release = synth.release(300)
     folder = write_bundle(release, tmp_path / "bundle", parquet=parquet)

@@ -46,7 +46,7 @@ def test_two_frames_come_back_linked_numbered_and_in_order():
 
 
 def test_an_order_that_counts_is_written_anew_and_parts_go_on_numbering(monkeypatch):
-    monkeypatch.setattr(drawing, "PART_PERSONS", 50)
+    monkeypatch.setattr(drawing.MakePersons, "size", 50)
     package = described(lambda _, v: v["covey"].update(numbered=True))
     found = synthesizer(package).fit(clinic()).sample(120)
     who, day = (np.array(found["visits"][name]) for name in ("who", "day"))

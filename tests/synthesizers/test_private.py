@@ -294,7 +294,7 @@ def test_arrays_that_are_no_table_are_refused_in_covey_words(make, table):
 
 
 def test_rows_are_drawn_in_parts_that_are_the_same_whenever_they_are_asked_for(monkeypatch):
-    monkeypatch.setattr(drawing, "PART_ROWS", 100)
+    monkeypatch.setattr(drawing.MakeRows, "size", 100)
     X = np.random.default_rng(3).integers(0, 2, (400, 6))
     synth = covey.PrivateSynthesizer(5.0, 1e-6, seed=1).fit(X)
     drawn = synth.draw(250)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any, Literal
@@ -91,9 +91,6 @@ class AnswerTable(Sequence[Answer]):
     def __getitem__(self, key: Any) -> Any:
         """The answer in a place, or with a label."""
         return self.answers[self.labels.index(key) if isinstance(key, str) else key]
-
-    def __iter__(self) -> Iterator[Answer]:
-        return iter(self.answers)
 
     def columns(self) -> Mapping[str, list[Any]]:
         """The table by columns."""

@@ -149,8 +149,10 @@ def _terms(name: str, release: Release) -> list[tuple[str, Feature]]:
     else:
         common = int(np.argmax([float(release.shares[place] @ mask) for _, mask in groups]))
         out, groups = [], [own for k, own in enumerate(groups) if k != common]
-    clear = [(label, mask) for label, mask in groups if _stands_out(place, mask, release)]
-    out += [(f"{name}={label}", Feature(place, mask, condition=True)) for label, mask in clear]
+    shares = evidence.one_way(place)
+    for label, mask in groups:
+        if float(mask @ shares) > RARE * float(np.sqrt(evidence.noise({(place,): mask[None]}).variance[0])):
+            out.append((f"{name}={label}", Feature(place, mask, condition=True)))
     if not out:
         raise CannotAnswerError(f"only one group of {name!r} stands out of the noise. Leave it out.")
     return out
@@ -161,11 +163,6 @@ def _filled(feature: Feature, there: Floats, release: Release) -> Feature:
     own = release.shares[feature.attribute] * there
     filled = np.where(there > 0, feature.scores, feature.scores @ own / max(own.sum(), 1e-12))
     return Feature(feature.attribute, filled, feature.within)
-
-
-def _stands_out(place: int, mask: Floats, release: Release) -> bool:
-    noise = release.evidence.noise({(place,): mask[None]})
-    return float(mask @ release.evidence.one_way(place)) > RARE * float(np.sqrt(noise.variance[0]))
 
 
 def fit(model: Model, release: Release, about: About) -> Estimate:
@@ -204,7 +201,7 @@ def _of_all(model: Model, moments: Moments, function: Function, release: Release
     if model.family == "linear":
         return fit_linear(release, moments, function, about)
     found = logistic(own, release.sampled(about))
-    return averaged(release, found, lambda rows: logistic_coefficients(rows.columns(model.features)), about)
+    return averaged(release, found, lambda rows: fit_logistic(rows.columns(model.features))[0], about)
 
 
 def _scaled(mean: Array, second: Array) -> Array:
@@ -326,7 +323,7 @@ def logistic(
     if given is not None:
         chosen = moments.rows.scored(given.attribute, given.scores) > 0
         F = F[chosen]
-    beta, influence = _fit_logistic(F[:, 0], np.column_stack([np.ones(len(F)), F[:, 1:]]), len(features) - 1)
+    beta, influence = fit_logistic(F)
     products = with_products(F)
     at = products.mean(axis=0)
     slopes = np.linalg.lstsq(products - at, influence - influence.mean(axis=0), rcond=1e-8)[0].T
@@ -342,13 +339,12 @@ def logistic(
     return with_errors(moments, value, by_moment, sampling + rest.var(axis=0) / len(F))
 
 
-def logistic_coefficients(F: Floats) -> Floats:
-    """Constant and coefficients of a 0/1 column 0 on the others."""
-    return _fit_logistic(F[:, 0], np.column_stack([np.ones(len(F)), F[:, 1:]]), F.shape[1] - 1)[0]
+def fit_logistic(F: Floats) -> tuple[Floats, Floats]:
+    """Constant and coefficients of a 0/1 column 0 on the others, and each row's influence on them.
 
-
-def _fit_logistic(y: Floats, X: Floats, terms: int) -> tuple[Floats, Floats]:
-    """Coefficients by Newton's steps, and each row's influence on them; refused where they would not be numbers to rely on."""
+    By Newton's steps; refused where they would not be numbers to rely on.
+    """
+    y, X, terms = F[:, 0], np.column_stack([np.ones(len(F)), F[:, 1:]]), F.shape[1] - 1
     rarer = min(y.sum(), len(y) - y.sum())
     if rarer < EVENTS * terms:
         raise CannotAnswerError(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from covey._core.arrays import Floats, Integers
-from covey._drawing import PART_PERSONS, Drawn, MakePersons, draw_persons
+from covey._drawing import Drawn, MakePersons, draw_persons
 from covey._entropy import Streams
 from covey._html import card
 from covey._reading import Reader
@@ -115,7 +115,7 @@ class Release(PrivateRelease):
     def certified(self, tables: Sequence[Mapping[str, Any]]) -> Bounds:
         """The certificate for these very tables, if they are all persons that there are."""
         found = self.certificate
-        if self.own is not None or found is None or self.persons.reference is None or self.parts.m > PART_PERSONS:
+        if self.own is not None or found is None or self.persons.reference is None or self.parts.m > MakePersons.size:
             return self.own
         if not len(tables[1][self.described.events.link]):
             return Distances(dict.fromkeys(found.bound, 1.0))  # nothing to compare, and nothing to claim
