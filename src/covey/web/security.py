@@ -14,7 +14,6 @@ import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import IO
 from urllib.parse import parse_qs
@@ -129,10 +128,8 @@ class Guard:
         """Exchange the token of the printed address for the cookie."""
         if Headers(scope=scope).get("host") not in self._hosts:
             raise Refused(421, "This address is not the one that covey serves.")
-        if scope["method"] != "GET" or scope["path"] != "/" or not scope["query_string"]:
-            return None
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [None])[0]
-        if given is None:
+        given = Request(scope).query_params.get("token")
+        if scope["method"] != "GET" or scope["path"] != "/" or given is None:
             return None
         if not same(given, self._keys.token):
             raise Refused(403, "This address is from an earlier start. Use the one that covey printed last.")
@@ -145,7 +142,7 @@ class Guard:
         headers = Headers(scope=scope)
         if scope["path"].startswith("/static/") and scope["method"] in ("GET", "HEAD"):
             return None
-        if not same(self._given_cookie(headers), self._keys.cookie):
+        if not same(Request(scope).cookies.get(self._cookie), self._keys.cookie):
             raise Refused(403, "Open the address that covey printed in the terminal: it holds the key to this app.")
         # Pages on other ports of this machine count as the same site, and the browser sends them the cookie.
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
@@ -153,13 +150,6 @@ class Guard:
         if scope["method"] not in ("GET", "HEAD") and headers.get("origin") != f"http://{headers['host']}":
             raise Refused(403, "This request comes from another page.")
         return None
-
-    def _given_cookie(self, headers: Headers) -> str | None:
-        try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
-        except CookieError:
-            return None
-        return None if morsel is None else morsel.value
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
         """Refuse a body that says it is too large before reading it, and one that turns out to be while reading."""
