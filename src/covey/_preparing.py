@@ -33,7 +33,6 @@ from covey._reading import Prepared, Reader, TableRead
 from covey.errors import ArgumentError, InputError, ParameterError, nearest, whole_number
 from covey.privacy.budget import Budget, budget_for, check_delta, shown
 from covey.privacy.unit import ALL_ROWS, REPLACE, Neighbours, Unit
-from covey.table import metadata
 from covey.table.codec import Codec, EncodeLog
 from covey.table.column_drafts import Note
 from covey.table.columns import named
@@ -196,11 +195,6 @@ def find_key(persons: Any, events: Any, names: list[str], person: str | None = N
             "command line): it decides which rows are protected together."
         )
     return left[0]
-
-
-def imported(path: Path) -> Schema:
-    """The schema that SDV's JSON or SmartNoise's YAML metadata declares."""
-    return metadata.from_sdv_json(path) if path.suffix == ".json" else metadata.from_smartnoise_yaml(path)
 
 
 # A fit.

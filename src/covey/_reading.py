@@ -138,7 +138,7 @@ class Reader:
             return (Counting(tuple(column.bins for column in self.codec.columns)),)
         return self.first_pass
 
-    def prepare(self, given: Any, encoding: str = "utf-8") -> Prepared:
+    def prepare(self, given: Any) -> Prepared:
         """Read and encode tables; one table is read in parts, and again where it is too large to be kept."""
         if self.description.schema is None:
             return self._on_grids(given) if self.description.learns else self.sealed(*self.open(given))
@@ -147,12 +147,12 @@ class Reader:
 
         def read(rows: Any, count: int, form: FrameForm, left_out: int = 0) -> Prepared:
             found = TableRead("", codec.schema, rows.log, count, form)
-            return Prepared(rows, (found,), self, left_out, again=lambda reader: reader.prepare(given, encoding))
+            return Prepared(rows, (found,), self, left_out, again=lambda reader: reader.prepare(given))
 
         if is_spark(table) or isinstance(table, SparkParquet):
             there = self._on_executors(table)
             return read(there, there.n, FrameForm("spark"))
-        source, encode = open_source(table, codec.schema.beside(person), encoding), self._encode
+        source, encode = open_source(table, codec.schema.beside(person)), self._encode
         if person is not None:
             rows = self._of_persons(source, person)
             return read(rows, rows.read, form_of(source), rows.nobodys)

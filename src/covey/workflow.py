@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 from covey._evaluating import evaluate
 from covey._methods.learning import too_wide
-from covey._preparing import PLAIN, Drafted, Fit, check, draft, fit_of, imported, plan, propose, with_proposal
+from covey._preparing import PLAIN, Drafted, Fit, check, draft, fit_of, plan, propose, with_proposal
 from covey._reading import Prepared, TableRead
 from covey.answers.load import stored
 from covey.errors import (
@@ -61,6 +61,7 @@ from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
+from covey.table.metadata import imported
 from covey.table.schema import LEARN
 
 # From elsewhere.

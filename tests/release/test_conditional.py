@@ -178,7 +178,7 @@ def test_a_range_of_a_number_is_drawn_though_it_cuts_cells(tmp_path):
 
 def test_an_answer_reads_no_synthetic_row_and_verify_reads_them_all(folder, monkeypatch):
     seen = []
-    monkeypatch.setattr(Codec, "problems", lambda self, table: seen.append(table.rows) or [])
+    monkeypatch.setattr(Schema, "validate", lambda self, table: seen.append(table.rows) or [])
     release = covey.load(folder)
     assert 0 < release.share({"emergency": True}, about="table").value < 1
     assert not seen

@@ -5,17 +5,18 @@ import polars as pl
 import pytest
 
 from covey.table.column_drafts import (
+    BIRTH,
     MOST_CATEGORIES,
+    NAMES,
+    PERSONAL,
     ColumnDraft,
     convention,
     date_formats,
-    holds_births,
-    holds_names,
     looks_coded,
-    named_for_persons,
     number_spelling,
     outward,
     personal,
+    suggests,
 )
 from covey.table.dialects import Dialect, Spelling
 from covey.table.schema import Schema
@@ -126,26 +127,26 @@ def test_codes_are_told_from_quantities():
 
 # What columns are known for by their names, and names that only resemble them.
 NAMED = {
-    named_for_persons: (
+    PERSONAL: (
         "id, patient_id, patientId, E-Mail, last_name, Name, phone, comments, MRN, ip",
         "age, video, paid, INDP, width, township, region, hip",
     ),
-    holds_names: (
+    NAMES: (
         "name, Name, Patient name, first_name, lastName, SURNAME, Nachname, full-name, nom, "
         "first, Last, fname, l_name, forename, Middle",
         "station_name, username_length, nominal, named, product, names_count, first_visit, lasts",
     ),
-    holds_births: (
+    BIRTH: (
         "dob, DOB, dateOfBirth, date of birth, birthdate, birth_day, patient_dob, Geburtsdatum",
         "birth_weight, doberman, births, birthplace, screening_date, stillbirth_dates",
     ),
 }
 
 
-@pytest.mark.parametrize("known", NAMED)
-def test_columns_are_known_by_their_names(known):
-    meant, others = (names.split(", ") for names in NAMED[known])
-    assert [name for name in meant if not known(name)] == [name for name in others if known(name)] == []
+@pytest.mark.parametrize("kind", NAMED)
+def test_columns_are_known_by_their_names(kind):
+    meant, others = (names.split(", ") for names in NAMED[kind])
+    assert [name for name in meant if not suggests(name, kind)] == [n for n in others if suggests(n, kind)] == []
 
 
 def propose(cells, name="x", **said):

@@ -175,19 +175,19 @@ def test_excel_and_numpy_files_are_named_for_what_they_are(tmp_path, encoding):
     (tmp_path / "old.csv").write_bytes(bytes.fromhex("d0cf11e0a1b11ae1") + bytes(100))
     for name, words in [("rows.npz", "Excel or zip"), ("rows.npy", "numpy"), ("old.csv", "Excel file")]:
         with pytest.raises(InputError, match=rf"{name} is an? {words}.* Save the table as .xlsx, CSV or Parquet\."):
-            read_table(tmp_path / name, encoding=encoding)
+            read_table(tmp_path / name, dialect=Dialect(encoding=encoding))
 
 
 def test_utf_8_with_its_mark_is_not_read_as_another_encoding(tmp_path):
     (tmp_path / "t.csv").write_bytes("age,sex\n1,ü\n".encode("utf-8-sig"))
     for encoding in ("latin-1", "cp1252"):
         with pytest.raises(InputError, match=rf"starts like UTF-8, not {encoding}\. .*--encoding utf-8"):
-            read_table(tmp_path / "t.csv", encoding=encoding)
+            read_table(tmp_path / "t.csv", dialect=Dialect(encoding=encoding))
     for encoding in ("utf-8", "utf-8-sig", "UTF8"):
-        assert cells(read_table(tmp_path / "t.csv", encoding=encoding)) == {"age": ["1"], "sex": ["ü"]}
+        assert cells(read_table(tmp_path / "t.csv", dialect=Dialect(encoding=encoding))) == {"age": ["1"], "sex": ["ü"]}
     # In UTF-16 the same three bytes belong to letters.
     (tmp_path / "t.csv").write_bytes("믯뮿,b\n1,2\n".encode("utf-16-le"))
-    assert list(read_table(tmp_path / "t.csv", encoding="utf-16-le").columns) == ["믯뮿", "b"]
+    assert list(read_table(tmp_path / "t.csv", dialect=Dialect(encoding="utf-16-le")).columns) == ["믯뮿", "b"]
 
 
 def test_a_dialect_is_recorded_as_frictionless_has_it():

@@ -25,7 +25,7 @@ from covey._engines.rows import Rows
 from covey.privacy.budget import DOMAINS, Budget
 from covey.privacy.gate import Gate, Moves, selection_threshold
 from covey.table.codec import Codec
-from covey.table.column_drafts import holds_names
+from covey.table.column_drafts import NAMES, suggests
 from covey.table.description import Description
 from covey.table.fields import FALSE_TRUE, Field
 from covey.table.provisional import LearnedColumn, Provisional, completed
@@ -55,7 +55,7 @@ def check_learning(schema: Schema, delta: Fraction) -> None:
             way_out = ("Give a small ", "delta", ", such as 1e-9, or list its categories under constraints.enum.")
             raise field.wrong(
                 "is a text whose categories are to be learned, which pure ε cannot do",
-                *([names] if holds_names(field.name) else way_out),
+                *([names] if suggests(field.name, NAMES) else way_out),
             )
         if (field.other or OTHER) in schema.missing_values:
             raise field.wrong(f"would call the rest {field.other or OTHER!r}, which is declared missing", "Give other.")
@@ -88,7 +88,7 @@ class Learned:
             "left out, because noise hides their values, or because the labels that were found cover less than half of the rows: "
             f"{', '.join(map(repr, self.left_out))}."
         )
-        others = [repr(name) for name in self.left_out if not holds_names(name)]
+        others = [repr(name) for name in self.left_out if not suggests(name, NAMES)]
         which = "them" if len(others) == len(self.left_out) else ", ".join(others)
         return f"{told} Declare limits or categories to keep {which}." if others else told
 

@@ -108,12 +108,6 @@ def verify_files(folder: Path) -> tuple[dict[str, str], bool]:
     return named, REPORT in named
 
 
-def checked_bundle(folder: Path) -> Verified:
-    """A bundle whose checksums and budget are right, and with them what it says of itself: no row is read."""
-    finished, facts = verify_files(folder)[1], read_facts(folder)
-    return Verified(facts["synthetic_rows"], facts, finished)
-
-
 def verify_bundle(folder: Path) -> Verified:
     """Check a bundle: its checksums, every row against the schema, and the sum of its charges. Needs no real data."""
     named, finished = verify_files(folder)
@@ -141,19 +135,17 @@ def verify_rows(described: Description, tables: list[tuple[Resource, Path]]) -> 
     """Check every row against the schema of its table, and how tables are linked; how many rows each has."""
     across, counts, kept = described.across, dict[str, int](), dict[str, Any]()
     for part, path in tables:
-        codec, source, rows = Codec(part.released), open_source(path), 0
+        schema, source, rows = part.released, open_source(path), 0
         wanted = [] if described.schema is not None else [part.link]
         wanted += [name for name in part.schema.names if across and f"{part.name}.{name}" in across.names]
         held = []
         for piece in map(source.table, source.parts()):
-            wrong = codec.problems(piece)
+            wrong = schema.validate(piece)
             if wrong:
                 of = "" if described.schema is not None else f" of {part.name}"
                 raise InputError(f"the synthetic rows{of} break their schema: {wrong[0]}")
             rows += piece.rows
-            named = {
-                own if own in codec.schema.names else unguarded(own): cells for own, cells in piece.columns.items()
-            }
+            named = {own if own in schema.names else unguarded(own): cells for own, cells in piece.columns.items()}
             held.append({name: cell_by_cell(named[name]) for name in wanted})
         counts[part.name] = rows
         kept |= {f"{part.name}.{name}": column for name, column in joined(held).items()} if rows and wanted else {}
@@ -181,7 +173,7 @@ def _verify_link(described: Description, part: Resource, counts: Mapping[str, in
             name: kept[name].gather((owners - 1).tolist()) if name.startswith(f"{one.name}.") else kept[name]
             for name in described.across.names
         }
-        wrong = Codec(described.across).problems(joint)
+        wrong = described.across.validate(joint)
         if wrong:
             raise InputError(f"the synthetic tables break a rule across them: {wrong[0]}")
 

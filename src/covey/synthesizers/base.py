@@ -123,12 +123,12 @@ class Synthesizer:
         schema, drawn = self.schema, self.draw(m)
         return generate(spark, drawn.parts, lambda k: arrow_batches(drawn.part(k), schema), spark_schema(schema))
 
-    def prepare(self, table: Any, encoding: str = "utf-8") -> Prepared:
+    def prepare(self, table: Any) -> Prepared:
         """Read and encode a table, or tables by name, as the schema says. It may fail and spends nothing. The result is private.
 
         A single table is read in parts, so it may be larger than memory. It is read again where it is too large to be kept.
         """
-        return (self._first_reader or self._table_reader()).prepare(table, encoding)
+        return (self._first_reader or self._table_reader()).prepare(table)
 
     def _table_reader(self) -> Reader:
         if self._reader is None:

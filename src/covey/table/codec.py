@@ -35,7 +35,7 @@ from covey.table.attributes import MISSING, SPECIAL, Attribute, ColumnLog, Grid,
 from covey.table.columns import Table, Words, cell_by_cell
 from covey.table.derived_fields import Derived, leading_number
 from covey.table.links import Link, bases_first
-from covey.table.repair import RuleBook, constant_column, derived_column, problems
+from covey.table.repair import RuleBook, constant_column, derived_column
 from covey.table.rules import AtMost, Cells, Rule
 from covey.table.schema import Schema
 from covey.table.sources import each_part, open_source
@@ -279,10 +279,6 @@ class Codec:
             special = np.where(own < len(grid.words), SPECIAL + own, MISSING)
             cells[:, j] = np.where(there, values, special)
         return cells
-
-    def problems(self, table: Any) -> list[str]:
-        """What a table breaks of the schema, field by field and rule by rule."""
-        return problems(self.given, table)
 
     def columns(self, cells: Cells) -> Cells:
         """Cells by column of a table: those that are coded as one category too."""

@@ -40,16 +40,16 @@ CONVENTIONS = tuple(
     for line in lines.split("|")
 )
 
-_PERSONAL = re.compile(
+PERSONAL = re.compile(  # it identifies somebody
     r"(^|[^a-z])(id|ids|ident\w*|uuid|guid|ssn|mrn|iban|e-?mail|mail|phone|tel\w*|mobile|fax|address|street|strasse|"
     r"first_?name|last_?name|surname|full_?name|name|person|patient_?(id|nr|no|number)|passport|licen[cs]e|ip|url|"
     r"comment\w*|remark\w*|notes?|free_?text|description)([^a-z]|$)"
 )
-_NAMES = re.compile(
+NAMES = re.compile(  # of persons: each of them is one, however many share it
     r"^((patient|person|client|customer|employee|subject|full|first|last|middle|family|given|sur|fore|maiden|[fl])_?)?names?$|"
     r"^(first|last|middle|given|maiden)$|^(vor|nach|familien)name$|^(pre)?nom(_de_famille)?$|^(nombre|apellidos?|cognome)$"
 )
-_BIRTH = re.compile(
+BIRTH = re.compile(
     r"(^|_)(dob|birth_?(date|day|dt)|date_?of_?birth|geburts(datum|tag)|(date_(de_)?)?naissance|nacimiento)(_|$)"
 )
 _ADDRESS = r"^[^@\s]+@[^@\s]+\.[^@\s]+$|^(https?://|www\.)|^\+?[\d ()/-]{9,}$|^\d{1,3}(\.\d{1,3}){3}$"
@@ -165,23 +165,10 @@ def personal(words: pl.Series) -> str | None:
     return None
 
 
-def named_for_persons(name: str) -> bool:
-    """Whether a column's name says that it identifies somebody."""
-    return _PERSONAL.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()) is not None
-
-
-def holds_names(name: str) -> bool:
-    """Whether a column's name says that it holds names of persons: each of them is one, however many share it."""
-    return _NAMES.search(_snake(name)) is not None
-
-
-def holds_births(name: str) -> bool:
-    """Whether a column's name says that it holds dates of birth."""
-    return _BIRTH.search(_snake(name)) is not None
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"[^a-z]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
+def suggests(name: str, kind: re.Pattern[str]) -> bool:
+    """Whether a column's name says that it is PERSONAL, or holds NAMES or dates of BIRTH; however it is spelled."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return kind.search(re.sub(r"[^a-z]+", "_", words).strip("_")) is not None
 
 
 def _share(flags: pl.Series) -> float:
@@ -401,7 +388,7 @@ class ColumnDraft:
             return "its whole numbers are larger than 2^53, like identifiers"
         if n > 3 and distinct >= n - few and nearly_all((numbers >= 0) & (numbers <= n + few)):
             return "its numbers count the rows, like identifiers"
-        if distinct > 0.5 * n and n > FEW and named_for_persons(self.name):
+        if distinct > 0.5 * n and n > FEW and suggests(self.name, PERSONAL):
             return "its name and its many different values suggest that it identifies persons"
         digits = np.floor(np.log10(np.maximum(numbers, 1)))
         if nearly_all((numbers >= 10**6) & (digits == np.median(digits))) and distinct > 0.9 * n > 20:
@@ -465,7 +452,7 @@ class ColumnDraft:
             limits = {"minimum": datetime(first.year, 1, 1), "maximum": datetime(last.year, 12, 31, 23, 59, 59)}
         what = "dates" if type_ == "date" else "dates with times"
         spelling = Spelling(date_format=form)
-        warning = BIRTHS if holds_births(self.name) else LIMITS
+        warning = BIRTHS if suggests(self.name, BIRTH) else LIMITS
         return self._field(f"{what} from {low} to {high}", reason, type_, warning, spelling=spelling, **limits)
 
     # Labels.
@@ -481,9 +468,9 @@ class ColumnDraft:
             return self._leave(why)
         if self.distinct == n > 3 or (self.distinct > 0.5 * n and n > FEW):
             return self._leave("nearly every value is different, so it may identify persons")
-        if holds_names(self.name) and self.distinct > FEW:
+        if suggests(self.name, NAMES) and self.distinct > FEW:
             return self._leave("its name suggests names of persons")
-        if named_for_persons(self.name) and self.distinct > max(FEW, 0.1 * n):
+        if suggests(self.name, PERSONAL) and self.distinct > max(FEW, 0.1 * n):
             return self._leave("its name and its many different values suggest that it may identify persons")
         least = rare(self.rows)
         common = [w for w, count in self.counts.items() if count >= least and len(w) <= 100 and "\r" not in w]
@@ -496,7 +483,7 @@ class ColumnDraft:
             other += "_"
         rest = f"; {dropped} rare {'ones are' if dropped > 1 else 'one is'} {other!r}" if dropped else ""
         warning = f"{LABELS} ({len(kept)})" if len(kept) > 50 else None
-        if named_for_persons(self.name) or holds_names(self.name):
+        if suggests(self.name, PERSONAL) or suggests(self.name, NAMES):
             warning = "its name suggests that it may identify persons"
         padded = self._padded() and most_match(self.text, r"^\d+$")
         reason = doubt or ("its codes have leading zeros, so they are not numbers" if padded else "its cells are words")

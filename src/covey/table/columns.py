@@ -134,7 +134,7 @@ def match(names: list[str], schema: Domain | None) -> tuple[dict[str, int], tupl
     return {name: places[name] for name in needed}, passed, twice
 
 
-def as_series(name: str, values: Any, spelling: Spelling = Spelling()) -> pl.Series:  # noqa: B008 # frozen
+def as_series(name: str, values: Any, spelling: Spelling) -> pl.Series:
     """Values of any kind as a column: arrays keep their type, other values become text, each by itself."""
     if isinstance(values, pl.Series):
         given: pl.Series = spelled(plain(values).alias(name), spelling)
@@ -156,17 +156,17 @@ def plain(series: pl.Series) -> pl.Series:
     return series
 
 
-def pandas_series(name: str, column: Any, spelling: Spelling) -> pl.Series | Words | None:
-    """A pandas column whose type says nothing about its cells as text, each by itself; None for any other.
+def pandas_series(name: str, column: Any, spelling: Spelling) -> pl.Series:
+    """A pandas column; one whose type says nothing about its cells as text, each by itself.
 
     The type of such a column must not be guessed from all of its cells: one of them would decide how the others are read.
     """
-    dtype = str(column.dtype)
-    if dtype == "object":
+    if str(column.dtype) == "object":
         return text_series(name, column.tolist(), spelling)
-    if dtype != "category":
-        return None
-    return Words(np.asarray(column.cat.codes), text_series(name, column.cat.categories.tolist(), spelling))
+    if str(column.dtype) == "category":
+        words = text_series(name, column.cat.categories.tolist(), spelling)
+        return cell_by_cell(Words(np.asarray(column.cat.codes), words))
+    return as_series(name, pl.from_pandas(column.rename(None)), spelling)
 
 
 def cell_by_cell(column: pl.Series | Words) -> pl.Series:

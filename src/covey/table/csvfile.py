@@ -176,12 +176,12 @@ def _open(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def record_end(data: bytes, start: int) -> int:
-    """Where the record that starts here ends, its line feed included; −1 if it does not end."""
-    end = data.find(b"\n", start)
-    while end >= 0 and data.count(b'"', start, end) % 2:
+def header_end(data: bytes) -> int:
+    """Where the first record ends, its line feed included; it may be all there is."""
+    end = data.find(b"\n")
+    while end >= 0 and data.count(b'"', 0, end) % 2:
         end = data.find(b"\n", end + 1)
-    return end + 1 if end >= 0 else -1
+    return end + 1 if end >= 0 else len(data)
 
 
 def last_record_end(data: bytes) -> int:
@@ -265,8 +265,7 @@ class CsvFile:
         self.separator, self.line = dialect.separator or ",", 1 + (dialect.skip_rows or 0)
         self.text = TextFile(path, dialect.encoding or "utf-8", dialect.skip_rows or 0, size_limit)
         first, _ = next(self._blocks(), (b"", 1))
-        end = record_end(first, 0)
-        self.names = self._names(first[: end - 1] if end >= 0 else first)
+        self.names = self._names(first[: header_end(first)].removesuffix(b"\n"))
         self._places, self.ignored, self.twice = match(self.names, schema)
 
     def parts(self) -> Iterator[Block]:
@@ -275,8 +274,7 @@ class CsvFile:
         blank = len(self.names) > 1  # of a single column a blank line is a missing cell, as it is written
         for place, (data, line) in enumerate(self._blocks()):
             if place == 0:
-                end = record_end(data, 0)
-                end = len(data) if end < 0 else end
+                end = header_end(data)
                 data, line = data[end:], line + data.count(b"\n", 0, end)
             blank = blank and not data.strip(b"\n")
             waiting += [(data, line)] if data else []

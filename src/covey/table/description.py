@@ -161,6 +161,11 @@ class Description:
             for field in part.schema.fields
         )
 
+    @property
+    def joint(self) -> dict[str, Field]:
+        """All fields as rules across the tables know them: under these names, without ties to others."""
+        return {n: replace(own, name=n, follows=None, levels=None, confirmed=True) for n, own in self.fields}
+
     def find(self, name: str) -> tuple[Resource, Field]:
         """The table and the field that are called so: "ward", or "visits.ward" where several tables have one."""
         found = [(part, part.schema[own]) for part in self.tables for own in part.schema.names if own == name]
@@ -247,9 +252,8 @@ class Description:
         """The fields that rules across the tables name, as table.field, with these rules; None where there are none."""
         if not self.rules:
             return None
-        named = dict.fromkeys(name for rule in self.rules for name in rule.fields)
-        fields = tuple(joint_field(name, self._place(name)[1]) for name in named)
-        return Schema(fields, self.unit.schema.missing_values, self.rules)
+        joint, named = self.joint, dict.fromkeys(name for rule in self.rules for name in rule.fields)
+        return Schema(tuple(joint[name] for name in named), self.unit.schema.missing_values, self.rules)
 
     # What is public.
 
@@ -288,7 +292,7 @@ class Description:
 
         def written(part: Resource) -> Resource:
             key = part.key if part.name in needed else None
-            return replace(part, schema=part.schema.plain(), key=key, path=f"{part.name}.csv", table=None)
+            return replace(part, schema=part.schema.plain(), key=key, path=None, table=None)
 
         return replace(self, tables=tuple(map(written, self.tables)), alone=False)
 
@@ -337,14 +341,9 @@ class Description:
             raise ParameterError("order and at_most belong to the resource of the events, not to the whole package.")
         refuse_unknown(top, ("rules", "important", "target", "triples"), "covey of the package")
         parts, alone = read_resources(listed, folder)
-        joint = {
-            f"{part.name}.{f.name}": joint_field(f"{part.name}.{f.name}", f)
-            for part in parts
-            for f in part.schema.fields
-        }
-        rules = tuple(read_rule(rule, joint) for rule in lists[0])
         matters = as_groups(lists[1]), top.get("target"), top.get("triples", 0)
-        return cls(tuple(parts), rules, notes, alone, *matters)
+        found = cls(tuple(parts), (), notes, alone, *matters)
+        return replace(found, rules=tuple(read_rule(rule, found.joint) for rule in lists[0]))
 
     def to_dict(self) -> dict[str, Any]:
         """The contents of the file: one table without a place is a schema."""
@@ -363,11 +362,6 @@ class Description:
         own: dict[str, Any] = {"rules": [rule.to_dict() for rule in self.rules]} if self.rules else {}
         own |= focus_to_dict(self.important, self.target) | ({"triples": self.triples} if self.triples else {})
         return {**self.notes, **({"covey": own} if own else {}), "resources": found}
-
-
-def joint_field(name: str, field: Field) -> Field:
-    """A field as rules across the tables know it: under the name of its table, without ties to others."""
-    return replace(field, name=name, follows=None, levels=None, confirmed=True)
 
 
 def require_one_branch(events: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ from covey.table.csvfile import MARKS, TextFile
 from covey.table.dialects import SEPARATORS, Dialect
 from covey.table.fields import Field
 from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
-from covey.table.workbook import SUFFIXES, first_rows
+from covey.table.workbook import SUFFIXES, sheet_cells
 
 SAMPLE = 2**18  # bytes that are looked at
 PREAMBLE = 30  # lines at most before a header
@@ -41,7 +41,7 @@ def sniff(path: Path, said: Dialect, size_limit: int) -> Dialect:
     if path.suffix.lower() in SUFFIXES:
         if said.skip_rows is not None:
             return said
-        rows = first_rows(path, said.sheet, PREAMBLE + LINES)
+        rows = sheet_cells(path, said.sheet).head(PREAMBLE + LINES).rows()
         return said.over(Dialect(skip_rows=_header_row([_filled(row) for row in rows])))
     text = TextFile(path, said.encoding or "latin-1", 0, size_limit)
     encoding = said.encoding or _encoding(path, text)
@@ -137,7 +137,7 @@ def _names(line: str, separator: str) -> bool:
     return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[+-]?[\d.,]+", cell) for cell in cells)
 
 
-def _filled(row: list[str | None]) -> int:
+def _filled(row: tuple[str | None, ...]) -> int:
     """How far a row of a sheet is filled."""
     return max((j + 1 for j, cell in enumerate(row) if cell is not None and cell.strip()), default=0)
 

@@ -85,11 +85,7 @@ class FrameForm:
 
 def remember(origin: str, dtype: Any) -> Type | None:
     """What may be remembered of a column's type; None for a type that cells may have decided."""
-    if origin == "pandas":
-        return _of_pandas(dtype)
-    if origin == "polars":
-        return _of_polars(dtype)
-    return _of_arrow(dtype) if origin == "pyarrow" else None
+    return {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}[origin](dtype)
 
 
 def _of_pandas(dtype: Any) -> Type | None:
@@ -240,11 +236,6 @@ def column_at(frame: Any, place: int, origin: str) -> Any:
     if origin == "pyarrow":
         return frame.column(place)
     return frame.iloc[:, place] if origin == "pandas" else frame.to_series(place)
-
-
-def as_polars(column: Any, origin: str) -> pl.Series:
-    """A column of a frame as polars has it."""
-    return pl.from_pandas(column.rename(None)) if origin == "pandas" else pl.Series(column)
 
 
 # Frames of numbers alone, without a schema.

@@ -17,7 +17,12 @@ from covey.table.fields import Field
 from covey.table.schema import Schema
 
 
-def from_smartnoise_yaml(path: str | Path, table: str | None = None) -> Schema:
+def imported(path: Path) -> Schema:
+    """The schema that SDV's JSON or SmartNoise's YAML metadata declares."""
+    return from_sdv_json(path) if path.suffix == ".json" else from_smartnoise_yaml(path)
+
+
+def from_smartnoise_yaml(path: str | Path) -> Schema:
     """Import the metadata of one table from a SmartNoise YAML file: collection, schema, table, columns."""
     found: dict[str, Mapping[str, Any]] = {}
 
@@ -34,7 +39,7 @@ def from_smartnoise_yaml(path: str | Path, table: str | None = None) -> Schema:
     if Path(path).suffix.lower() not in (".yaml", ".yml"):
         raise ParameterError(f"{path} must be a YAML file: its name should end in .yaml or .yml.")
     collect(read_document(path), 0, "")
-    columns = _one_table(found, table, path)
+    columns = _one_table(found, path)
     kept = {name: spec for name, spec in columns.items() if not spec.get("private_id")}
     return Schema(tuple(_smartnoise_field(str(name), spec) for name, spec in kept.items()))
 
@@ -50,7 +55,7 @@ def _smartnoise_field(name: str, spec: Mapping[str, Any]) -> Field:
     return Field(name, type_, low, high, required=required, confirmed=known)
 
 
-def from_sdv_json(path: str | Path, table: str | None = None) -> Schema:
+def from_sdv_json(path: str | Path) -> Schema:
     """Import one table of SDV metadata. It names types, not bounds or categories, so most fields wait for both."""
     data = read_document(path)
     if not isinstance(data, Mapping):
@@ -61,7 +66,7 @@ def from_sdv_json(path: str | Path, table: str | None = None) -> Schema:
         for name, part in (tables or {}).items()
         if isinstance(part, Mapping) and isinstance(part.get("columns"), Mapping)
     }
-    columns = _one_table(found, table, path)
+    columns = _one_table(found, path)
     fields = [_sdv_field(str(name), spec) for name, spec in columns.items() if spec.get("sdtype") != "id"]
     return Schema(tuple(fields))
 
@@ -83,11 +88,8 @@ def _sdv_field(name: str, spec: Mapping[str, Any]) -> Field:
     return Field(name, "string", enum=enum, ordered=ordered, confirmed=enum is not None)
 
 
-def _one_table(found: Mapping[str, Any], table: str | None, path: str | Path) -> Mapping[str, Any]:
-    if table is not None and table in found:
-        chosen: Mapping[str, Any] = found[table]
-        return chosen
-    if table is None and len(found) == 1:
-        return next(iter(found.values()))
-    names = ", ".join(map(repr, found)) or "none"
-    raise ParameterError(f"{path} describes the tables {names}. Name the one to import: table=….")
+def _one_table(found: Mapping[str, Any], path: str | Path) -> Any:
+    if len(found) != 1:
+        names = ", ".join(map(repr, found)) or "none"
+        raise ParameterError(f"{path} describes the tables {names}. Leave one in it: covey imports one at a time.")
+    return next(iter(found.values()))

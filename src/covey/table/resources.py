@@ -212,14 +212,6 @@ def _reference(one: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     return _single(keys[0].get("fields"), "fields of foreignKeys"), reference.get("resource"), to
 
 
-def _require_key(one: Mapping[str, Any], to: str) -> None:
-    """Refuse a resource that others refer to by something else than its key."""
-    if "primaryKey" not in one["schema"]:
-        raise ParameterError(f"resource {one.get('name')!r} needs a primaryKey, the column that identifies the person.")
-    if _single(one["schema"]["primaryKey"], "primaryKey") != to:
-        raise ParameterError(f"foreignKeys refer to {to!r}, which is not the primaryKey of {one.get('name')!r}.")
-
-
 def _read_resource(one: Mapping[str, Any]) -> Resource:
     """A resource without its keys; what it says under "covey" of rows that belong together needs foreignKeys."""
     reference, own = _reference(one), one.get("covey", {})
@@ -284,7 +276,13 @@ def _in_order(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         if reference[1] not in names:
             others = " or ".join(repr(name) for name in names if name != one.get("name"))
             raise ParameterError(f"foreignKeys of {one.get('name')!r} must refer to resource {others}.")
-        _require_key(listed[names.index(reference[1])], reference[2])
+        there = listed[names.index(reference[1])]["schema"]
+        if "primaryKey" not in there:
+            raise ParameterError(
+                f"resource {reference[1]!r} needs a primaryKey, the column that identifies the person."
+            )
+        if _single(there["primaryKey"], "primaryKey") != reference[2]:
+            raise ParameterError(f"foreignKeys refer to {reference[2]!r}, not the primaryKey of {reference[1]!r}.")
     found, left = roots, [one for one in listed if one is not roots[0]]
     while left:
         known = [one.get("name") for one in found]

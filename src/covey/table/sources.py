@@ -27,16 +27,14 @@ from covey.table.columns import (
     match,
     pandas_series,
     part_rows,
-    plain,
     plainly,
-    spelled,
     spellings,
 )
 from covey.table.csvfile import CsvFile
 from covey.table.databases import Database, DatabaseTable, is_database
-from covey.table.dialects import Dialect, Spelling, check_encoding
+from covey.table.dialects import Dialect, Spelling
 from covey.table.fields import GUARDED
-from covey.table.frames import FrameForm, as_polars, column_at, frame_origin, remember
+from covey.table.frames import FrameForm, column_at, frame_origin, remember
 from covey.table.rules import Domain
 from covey.table.workbook import SUFFIXES as WORKBOOK_SUFFIXES
 from covey.table.workbook import read_sheet
@@ -62,21 +60,13 @@ class Source(Protocol):
 
 
 def open_source(
-    source: Any,
-    schema: Domain | None = None,
-    encoding: str | None = None,
-    *,
-    dialect: Dialect | None = None,
-    size_limit: int = SIZE_LIMIT,
+    source: Any, schema: Domain | None = None, *, dialect: Dialect | None = None, size_limit: int = SIZE_LIMIT
 ) -> Source:
     """A file, a database, a frame or a mapping of columns as a source; with a schema only its columns, matched by name.
 
-    The schema's dialect says how a file is written, unless another one is given. An encoding overrules both, but for utf-8, which
-    is what holds where nothing is said.
+    The schema's dialect says how a file is written, unless another one is given.
     """
     dialect = dialect or (Dialect() if schema is None else schema.dialect)
-    if encoding is not None and check_encoding(encoding) != "utf-8":
-        dialect = Dialect(encoding=encoding).over(dialect)
     if isinstance(source, Database):
         if source.path is not None:
             existing(source.path)
@@ -119,9 +109,9 @@ def form_of(source: Source) -> FrameForm:
     return FrameForm(source.origin, source.whole.types if isinstance(source, FrameParts) else {})
 
 
-def read_table(source: Any, schema: Domain | None = None, encoding: str | None = None, **options: Any) -> Table:
+def read_table(source: Any, schema: Domain | None = None, **options: Any) -> Table:
     """The whole table in memory; with a schema only its columns, matched by name. Options are those of `open_source`."""
-    opened = open_source(source, schema, encoding, **options)
+    opened = open_source(source, schema, **options)
     table = opened.whole if isinstance(opened, FrameParts) else _joined(each_part(opened, lambda part: part))
     if not table.rows:
         raise no_rows()
@@ -254,9 +244,10 @@ def _read_frame(frame: Any, schema: Domain | None) -> Table:
         native = column_at(frame, j, origin)
         spelling = written.get(name, usual)
         types[name] = remember(origin, native.type if origin == "pyarrow" else native.dtype)
-        own = pandas_series(name, native, spelling) if origin == "pandas" else None
-        read = spelled(plain(as_polars(native, origin)), spelling) if own is None else cell_by_cell(own)
-        columns[name] = read.alias(name)
+        if origin == "pandas":
+            columns[name] = pandas_series(name, native, spelling)
+        else:
+            columns[name] = as_series(name, pl.Series(native), spelling)
     return Table(columns, len(frame), origin, ignored=ignored, twice=twice, types=types)
 
 

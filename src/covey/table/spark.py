@@ -135,11 +135,6 @@ def _open(file: Path, schema: Domain, groups: Sequence[int]) -> ArrowFile:
     return ArrowFile(existing(file), schema, SIZE_LIMIT, groups)
 
 
-def _passed_over(name: str) -> bool:
-    """Whether Spark would pass over a file of this name in a folder."""
-    return name.startswith(".") or name.endswith("._COPYING_") or (name.startswith("_") and "=" not in name)
-
-
 def _files(given: Any) -> list[Path]:
     """The files that a name stands for."""
     if not isinstance(given, str | Path):
@@ -159,7 +154,9 @@ def _files(given: Any) -> list[Path]:
             f"{path} has folders in it, so its files may be more or less than the table. Give the frame instead: "
             "spark.read.parquet(…)."
         )
-    found = [one for one in inside if not _passed_over(one.name)]
+    # Spark itself passes over these names.
+    hidden = re.compile(r"\..*|.*\._COPYING_|_[^=]*", re.DOTALL)
+    found = [one for one in inside if not hidden.fullmatch(one.name)]
     if not found:
         raise InputError(f"{path} has no Parquet file in it. Check the name.")
     return found

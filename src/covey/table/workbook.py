@@ -28,7 +28,7 @@ def read_sheet(path: Path, schema: Domain | None, dialect: Dialect, size_limit: 
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as packed:
             check_size(path, size_limit, sum(part.file_size for part in packed.infolist()))
-    cells = _cells(path, dialect.sheet)
+    cells = sheet_cells(path, dialect.sheet)
     header, names = dialect.skip_rows or 0, []
     if header < cells.height:
         names = [cells.item(header, j) or "" for j in range(cells.width)]
@@ -40,11 +40,6 @@ def read_sheet(path: Path, schema: Domain | None, dialect: Dialect, size_limit: 
     places, ignored, twice = match(names, schema)
     columns = {name: rows.to_series(j).alias(name) for name, j in places.items()}
     return plainly(Table(columns, rows.height, "workbook", ignored=ignored, twice=twice), schema)
-
-
-def first_rows(path: Path, sheet: str | None, rows: int) -> list[list[str | None]]:
-    """The first rows of a sheet, cell by cell."""
-    return [list(row) for row in _cells(path, sheet).head(rows).rows()]
 
 
 def _refuse_vast(path: Path) -> None:
@@ -77,7 +72,7 @@ def _column(letters: bytes) -> int:
     return found
 
 
-def _cells(path: Path, sheet: str | None) -> Any:
+def sheet_cells(path: Path, sheet: str | None) -> Any:
     """All cells of the sheet as text, from its first row on."""
     excel = optional("fastexcel")
     try:

@@ -18,7 +18,7 @@ from typing import Any
 
 from covey.errors import CoveyError, ParameterError
 from covey.table.column_drafts import Note, may_identify
-from covey.table.description import Description, is_package, joint_field
+from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
 from covey.table.fields import ORDERED_TYPES, Field
 from covey.table.resources import BARE, FLAGS, Resource
@@ -252,8 +252,7 @@ def joint_schema(package: Description) -> Schema:
     """The fields as rules name them; of several tables without ties to others."""
     if package.schema is not None:
         return package.schema
-    fields = tuple(joint_field(name, field) for name, field in package.fields)
-    return Schema(fields, package.events.schema.missing_values)
+    return Schema(tuple(package.joint.values()), package.events.schema.missing_values)
 
 
 def read_link(form: Form, link: Description) -> Description:
@@ -382,7 +381,7 @@ def _as_described(files: Mapping[str, Path], said: Dialect, whose: str, known: D
         own = part.schema  # persons without attributes have no cells to spell
         own = replace(own, dialect=said.of_file.over(own.dialect)) if part.bare else own.read_as(said)
         whole = own if not part.bare and all(field.confirmed for field in own.fields) else None
-        rows = read_table(files[name], whole, said.encoding or "utf-8", size_limit=4 * limit).rows
+        rows = read_table(files[name], whole, dialect=own.dialect, size_limit=4 * limit).rows
         tables.append(UploadedTable(files[name], name, rows))
         placed.append(replace(part, path=name, table=None, schema=own))
     package = replace(known, tables=(*known.tables[: known.alone], *placed))
