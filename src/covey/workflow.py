@@ -40,7 +40,7 @@ from covey.errors import (
     ParameterError,
 )
 from covey.privacy.budget import exact, make_budget
-from covey.privacy.ledger import Composition, Event, Ledger, default_ledger_path
+from covey.privacy.ledger import DatasetStatus, Event, Ledger, default_ledger_path
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.release.bundle import ReportInputs, add_words, claim_target, publish
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnonymousRelease
@@ -333,6 +333,7 @@ def public_description(found: Description, order: PrivateOrder) -> Description:
 def synthesizer(order: PrivateOrder, found: Description) -> PrivateSynthesizer:
     """What measures and draws for an order, of what its public description says."""
     check_disk(1 if order.rows is None else order.rows, len(found.fields), order.out)
+    status = _status(order)
     return PrivateSynthesizer(
         exact(order.epsilon, "epsilon"),
         exact(order.delta, "delta"),
@@ -340,21 +341,21 @@ def synthesizer(order: PrivateOrder, found: Description) -> PrivateSynthesizer:
         person=order.person,
         rows_per_person=order.rows_per_person,
         neighbours=order.neighbours,
-        composition=_composition(order),
+        composition=None if status is None else status.composition,
         prior=order.prior,
         seed=order.seed,
     )
 
 
-def _composition(order: PrivateOrder) -> Composition | None:
-    """How the ledger adds up releases about these people; None where nothing is fixed yet, or nothing will be charged."""
+def _status(order: PrivateOrder) -> DatasetStatus | None:
+    """What the ledger says of the people of an order; None where nothing will be charged, or it cannot say."""
     if order.seed is not None or order.dataset is None:
         return None
     try:
         known = Ledger(order.ledger or default_ledger_path()).datasets()
-    except (CoveyError, OSError):  # a charge will say what is wrong with it
+    except (CoveyError, OSError):  # a charge will say what is wrong with it, and a report does without
         return None
-    return next((status.composition for status in known if status.name == order.dataset), None)
+    return next((status for status in known if status.name == order.dataset), None)
 
 
 # The charge.
@@ -388,13 +389,10 @@ class Account:
     @property
     def about(self) -> About:
         """What the owner says, and what the ledger says is used up of how much: both go onto the report's first page."""
-        if self.ledger is None:
-            return self.order.about
-        try:
-            status = next(status for status in self.ledger.datasets() if status.name == self.dataset)
-        except (CoveyError, OSError):  # the report does without; the charge is in the ledger
-            return self.order.about
-        return replace(self.order.about, spent=status.spent.epsilon, cap=status.budget.epsilon, used=status.used)
+        said, status = self.order.about, _status(self.order)
+        if status is None:
+            return said
+        return replace(said, spent=status.spent.epsilon, cap=status.budget.epsilon, used=status.used)
 
     def mark(self, receipt: Event | None, bundle: Path) -> None:
         """Write down which bundle the charge paid for. If that fails, the charge and the bundle stand all the same."""

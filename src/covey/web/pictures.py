@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from covey._core.arrays import Floats
+from covey.release.summary import point
 from covey.table.column_drafts import present
 from covey.table.columns import parse, spelled, spellings
 from covey.table.dialects import Spelling
@@ -109,8 +110,6 @@ def _gaps(share: float) -> str:
 
 
 def _shown(value: float, field: Field) -> str:
-    if field.type in ("date", "datetime"):
-        return str(np.datetime64(int(value), "D" if field.type == "date" else "s"))
-    if field.type == "time":
-        return f"{int(value) // 3600:02}:{int(value) % 3600 // 60:02}"
+    if field.type not in ("integer", "number"):
+        return point(field, int(value))
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
