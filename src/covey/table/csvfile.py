@@ -67,7 +67,7 @@ class TextFile:
     def pieces(self, block: int) -> Iterator[tuple[bytes, bool]]:
         """The text after the skipped lines, and whether a piece is the last one."""
         if self.swapped is None:
-            self.swapped = self._header_ends_with_return(block)
+            self.swapped = self._header_ends_with_return()
         held = b""
         for piece, last in self._after_skipped(block):
             piece, held = held + piece, b""
@@ -79,23 +79,11 @@ class TextFile:
                 piece = piece.replace(b"\r\n", b"\n")
             yield piece, last
 
-    def _header_ends_with_return(self, block: int) -> bool:
-        seen = b""
-        for piece, last in self._after_skipped(block):
-            seen += piece
-            place, inside = 0, False
-            while found := re.compile(rb'["\r\n]').search(seen, place):
-                place = found.end()
-                if found[0] == b'"':
-                    inside = not inside
-                elif not inside:
-                    if found[0] == b"\n":
-                        return False
-                    if place < len(seen) or last:
-                        return seen[place : place + 1] != b"\n"
-            if last or len(seen) > SKIPPED_LIMIT:
-                return False
-        return False
+    def _header_ends_with_return(self) -> bool:
+        """Whether the first line end outside quotes is a carriage return alone; a longer header has none that counts."""
+        start, _ = next(self._after_skipped(2 * SKIPPED_LIMIT))
+        end = re.search(rb"\r\n|\r|\n", re.sub(rb'"[^"]*("|$)', b" ", start))
+        return end is not None and end[0] == b"\r"
 
     def _after_skipped(self, block: int) -> Iterator[tuple[bytes, bool]]:
         """The decoded text behind the lines that are skipped, which end in any way."""
