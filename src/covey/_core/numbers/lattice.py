@@ -1,6 +1,6 @@
 """Whole points of a polytope: rows of numbers that keep linear rules exactly, at the precision of their columns.
 
-A row outside is moved to about its nearest point inside: first among real points, by Hildreth's algorithm, then on the grid, step
+A row outside is moved to about its nearest point inside: first among real points, by Dykstra's algorithm, then on the grid, step
 by step. What is inside is decided by whole numbers alone, so no rule is kept "up to rounding". All of it is post-processing.
 """
 
@@ -17,10 +17,11 @@ from scipy.optimize import linprog
 
 from covey._core.arrays import Array, Floats, Integers
 from covey._core.fit.reals import ranked
+from covey._core.paper.bodies import Body, Box, HalfSpace, dykstra
 from covey.errors import ParameterError
 
 LARGEST = 1 << 61  # of any sum that decides whether a rule holds
-SWEEPS = 200  # of Hildreth's algorithm; rows that are not there by then are brought in by whole steps
+SWEEPS = 200  # of Dykstra's algorithm; rows that are not there by then are brought in by whole steps
 NEAR = 0.01  # of a step: real points this near to the polytope need no further sweep
 STEPS_PER_COLUMN = 8  # on the grid; rows that need more walk toward the middle
 WALK = 12  # halvings of the way to the middle
@@ -113,29 +114,12 @@ class Lattice:
         return out
 
     def project(self, points: Floats, scale: Floats) -> Floats:
-        """The nearest real points, by Hildreth's algorithm: one face after another, with what it gave taken back first."""
-        faces = np.vstack([self.E, self.G]) * scale
-        offsets = np.concatenate([self.e, self.h]).astype(np.float64)
-        squares = (faces * faces).sum(axis=1)
-        low, high = self.low / scale, self.high / scale
-        out = points / scale
-        open_rows = np.arange(len(out))
-        given, pushed = np.zeros((len(out), len(faces))), np.zeros_like(out)
-        for _ in range(SWEEPS):
-            x, before = out[open_rows], out[open_rows].copy()
-            for i, face in enumerate(faces):
-                step = given[open_rows, i] + (x @ face - offsets[i]) / squares[i]
-                step = step if i < len(self.e) else np.maximum(step, 0.0)
-                x -= np.outer(step - given[open_rows, i], face)
-                given[open_rows, i] = step
-            back = x + pushed[open_rows]
-            x = np.clip(back, low, high)
-            pushed[open_rows] = back - x
-            out[open_rows] = x
-            open_rows = open_rows[(np.abs(x - before) * scale > NEAR).any(axis=1)]
-            if not len(open_rows):
-                break
-        return np.asarray(out * scale)
+        """The nearest real points, where distances are counted in `scale`."""
+        equations = zip(self.E * scale, self.e, strict=True)
+        faces: list[Body] = [HalfSpace(s * row, s * bound) for row, bound in equations for s in (1, -1)]  # two sides
+        faces += [HalfSpace(row, bound) for row, bound in zip(self.G * scale, self.h, strict=True)]
+        faces.append(Box(self.low / scale, self.high / scale))
+        return np.asarray(dykstra(faces, points / scale, NEAR / float(scale.max()), SWEEPS) * scale)
 
     def _complete(self, z: Integers) -> Integers:
         """Whole rows from the columns that equations leave free."""

@@ -225,34 +225,36 @@ class Intersection:
         settled after all rounds (they can be slow far from K) stays where it is, within the last body.
         """
         if not self._checked:
-            origin = self._dykstra(np.zeros((1, self.dimension)))
+            origin = dykstra(self.bodies, np.zeros((1, self.dimension)), self.tolerance, self.rounds)
             apart = max(float(np.max(np.abs(body.project(origin) - origin))) for body in self.bodies)
             if apart > 1e-6 * max(1.0, min(self.radius, 1e300)):
                 raise ParameterError(
                     f"the bodies seem to have no common point: after {self.rounds} rounds they are {apart:.2g} apart."
                 )
             self._checked = True
-        return self._dykstra(points)
+        return dykstra(self.bodies, points, self.tolerance, self.rounds)
 
-    def _dykstra(self, points: Floats) -> Floats:
-        x = np.array(points, dtype=np.float64)
-        corrections = [np.zeros_like(x) for _ in self.bodies]
-        moving = np.arange(len(x))
-        for _ in range(self.rounds):
-            before = now = x[moving]
-            moved = np.zeros(len(moving))
-            for i, body in enumerate(self.bodies):
-                y = now + corrections[i][moving]
-                now = body.project(y)
-                # A row alone may pause while its corrections still change: it has settled only when both have.
-                moved = np.maximum(moved, np.abs(y - now - corrections[i][moving]).max(axis=1, initial=0.0))
-                corrections[i][moving] = y - now
-            x[moving] = now
-            moved = np.maximum(moved, np.abs(now - before).max(axis=1, initial=0.0))
-            moving = moving[moved > self.tolerance]
-            if not len(moving):
-                break
-        return x
+
+def dykstra(bodies: Sequence[Body], points: Floats, tolerance: float, rounds: int) -> Floats:
+    """The nearest common points of several bodies: one after another, with what each gave taken back first."""
+    x = np.array(points, dtype=np.float64)
+    corrections = [np.zeros_like(x) for _ in bodies]
+    moving = np.arange(len(x))
+    for _ in range(rounds):
+        before = now = x[moving]
+        moved = np.zeros(len(moving))
+        for i, body in enumerate(bodies):
+            y = now + corrections[i][moving]
+            now = body.project(y)
+            # A row alone may pause while its corrections still change: it has settled only when both have.
+            moved = np.maximum(moved, np.abs(y - now - corrections[i][moving]).max(axis=1, initial=0.0))
+            corrections[i][moving] = y - now
+        x[moving] = now
+        moved = np.maximum(moved, np.abs(now - before).max(axis=1, initial=0.0))
+        moving = moving[moved > tolerance]
+        if not len(moving):
+            break
+    return x
 
 
 class Polytope(Intersection):
