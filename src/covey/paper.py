@@ -171,7 +171,7 @@ def spectral_partition(  # the symbols of Theorem 1.2 and Algorithm 1
     labels = _labels(equipartition(cells, k, None if weights is None else probability), len(rows)) if equal else cells
     away = rows @ V - blocks.group_means(rows @ V, cells, probability).points[cells]
     rest = np.eye(len(S)) - V @ V.T
-    mixed = _mixed(labels, cells)
+    mixed = ~blocks.agreeing(labels, cells)[labels]  # records that share a group with one of another cell
     return SpectralPartition(
         labels=labels,
         cells=cells,
@@ -185,14 +185,6 @@ def spectral_partition(  # the symbols of Theorem 1.2 and Algorithm 1
         mixed=float(probability[mixed].sum()),
         loss=blocks.covariance_loss(rows, labels, probability),
     )
-
-
-def _mixed(labels: Integers, cells: Integers) -> Array:
-    """Which records share a group with a record of another cell."""
-    low, high = np.full(int(labels.max()) + 1, np.iinfo(np.int64).max), np.full(int(labels.max()) + 1, -1)
-    np.minimum.at(low, labels, cells)
-    np.maximum.at(high, labels, cells)
-    return np.asarray((low != high)[labels])
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from scipy.optimize import brentq, nnls
 from scipy.special import expit, gammaln
 
 from covey._core.arrays import Floats, Integers
+from covey._core.tables.domain import by_run
 
 
 @dataclass(frozen=True)
@@ -270,20 +271,18 @@ def grouped_bins(share: Floats, groups: Integers, cut: float, most: int, classes
 
     At most `most` bins, half of them for single categories, for each class that rules tell apart.
     """
-    out, base = np.zeros(len(share), dtype=np.int64), 0
     half = max(2, most // 2)
-    for one in np.unique(classes):
-        own = np.flatnonzero(classes == one)
+
+    def merge(own: Integers) -> Integers:
         alone = _largest(share[own], cut, half)
         rest = np.where(alone, 0.0, share[own])
         mass = np.bincount(groups[own], rest, minlength=int(groups.max()) + 1).astype(np.float64)
         kept = _largest(mass, cut, half - 1)
         place = np.where(kept, np.cumsum(kept) - 1, kept.sum())[groups[own]]  # the group's bin, or that of all others
         names = np.where(alone, len(kept) + np.arange(len(own)), place)
-        found = np.unique(names, return_inverse=True)[1].ravel()
-        out[own] = base + found
-        base += int(found.max()) + 1
-    return out
+        return np.unique(names, return_inverse=True)[1].ravel()
+
+    return by_run(classes, merge)
 
 
 def _largest(share: Floats, cut: float, most: int) -> NDArray[np.bool_]:

@@ -80,10 +80,7 @@ def spread_copies(rows: Floats, public: np.random.Generator) -> Floats:
     copy_of = copy_of.reshape(-1)
     for j in range(rows.shape[1]):
         values, place = np.unique(rows[:, j], return_inverse=True)
-        first, last = np.full(len(values), len(rows)), np.full(len(values), -1)
-        np.minimum.at(first, place, copy_of)
-        np.maximum.at(last, place, copy_of)
-        alone = first == last
+        alone = agreeing(place, copy_of)
         alone[[0, -1]] = False
         free = alone.copy()
         free[1:] &= alone[:-1]
@@ -93,6 +90,14 @@ def spread_copies(rows: Floats, public: np.random.Generator) -> Floats:
         drawn = public.uniform(low[place], high[place])
         out[:, j] = np.where(free[place], drawn, rows[:, j])
     return out
+
+
+def agreeing(labels: Integers, numbers: Integers) -> Array:
+    """For each of the labels 0, 1, …, whether all that have it have one number, from 0 on."""
+    low, high = np.full(int(labels.max()) + 1, np.iinfo(np.int64).max), np.full(int(labels.max()) + 1, -1)
+    np.minimum.at(low, labels, numbers)
+    np.maximum.at(high, labels, numbers)
+    return np.asarray(low == high)
 
 
 def bootstrap(cloud: WeightedPoints, m: int, generator: np.random.Generator) -> Integers:
