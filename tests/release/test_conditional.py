@@ -42,7 +42,7 @@ def some_centres(schema, seed=0):
 
 
 def wished(codec, where):
-    return Columns((codec,)).wishes(where)
+    return Columns(covey.Description.of(codec.schema)).wishes(where)
 
 
 def joint(codec, cloud):

@@ -25,6 +25,7 @@ from covey.release.conditional import Wish
 from covey.table.attributes import MISSING as NO_VALUE
 from covey.table.attributes import SPECIAL, Grid, parted
 from covey.table.codec import Codec
+from covey.table.description import Description
 from covey.table.fields import BITS, FALSE_TRUE, Field, typed
 
 MISSING = "missing"
@@ -58,19 +59,24 @@ class Scale:
 class Columns:
     """The encoded columns of one table, or of several, by their places among all."""
 
-    codecs: tuple[Codec, ...]
+    described: Description
     edges: Mapping[int, Integers] = field(
         default_factory=dict
     )  # of a number's units in codes, where it was measured so
     shares: Mapping[int, Floats] = field(default_factory=dict)  # of the units of each column: which bins are light
     left_out: tuple[str, ...] = ()  # columns of the confidential table of which learning found nothing
-    tables: tuple[str | None, ...] = ("",)  # names, where there are several; None for persons without columns
+
+    @cached_property
+    def _tables(self) -> list[tuple[str | None, Codec]]:
+        """The name of every table, "" where there is one and None for persons without columns, and its codec."""
+        several = self.described.schema is None
+        names = [None if part.bare else part.name * several for part in self.described.tables]
+        return list(zip(names, self.described.codecs, strict=True))
 
     @cached_property
     def _all(self) -> list[tuple[str | None, Codec, str]]:
         """Table, codec and name of every column, by place."""
-        parts = zip(self.tables, self.codecs, strict=True)
-        return [(table, codec, name) for table, codec in parts for name in codec.names]
+        return [(table, codec, name) for table, codec in self._tables for name in codec.names]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -96,10 +102,9 @@ class Columns:
     @cached_property
     def _declared(self) -> list[tuple[str, Field]]:
         """The table and the field of all columns of schemas, those included that were not measured."""
-        parts = zip(self.tables, self.codecs, strict=True)
         return [
             (table, field)
-            for table, codec in parts
+            for table, codec in self._tables
             if table is not None
             for field in (*codec.schema.fields, *(field for field, _ in codec.schema.together.values()))
         ]

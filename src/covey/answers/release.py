@@ -89,7 +89,7 @@ class Release(PrivateRelease):
     def draw(self, m: int, where: Conditions | None = None, seed: int | None = None) -> Iterable[Any]:
         """The same as columns, part by part, so that there may be more than the memory holds."""
         m, streams = whole_number(m, "m", 1, "It counts the synthetic rows, or persons."), streams_of(seed)
-        columns, where = Columns(self.described.codecs, tables=self._tables), named(where or {})
+        columns, where = Columns(self.described), named(where or {})
         if not self.several:
             return draw_rows(self.codec, self.row_law, m, columns.wishes(where), streams)
         for name in where:
@@ -100,11 +100,6 @@ class Release(PrivateRelease):
                 )
         make = MakePersons(self.described, self.persons)
         return draw_persons(make, m, columns.wishes(where), streams) if where else Drawn(m, make, streams)
-
-    @property
-    def _tables(self) -> tuple[str | None, ...]:
-        """The names of several tables; None for persons without columns."""
-        return tuple(None if part.bare else part.name for part in self.described.tables) if self.several else ("",)
 
     def _frames(self, parts: list[Any], library: str) -> Any:
         if not self.several:
@@ -131,7 +126,7 @@ class Release(PrivateRelease):
         edges: dict[int, Integers] = {j: self.evidence.margins[j].edges for j in self.cells}
         shares = [] if self.measurements is None else self.shares
         among = {j: own / max(float(own.sum()), 1e-12) for j, own in enumerate(shares)}  # of persons those with events
-        return Columns(self.described.codecs, edges, among, self.privacy.left_out, self._tables)
+        return Columns(self.described, edges, among, self.privacy.left_out)
 
     @cached_property
     def events(self) -> dict[int, Floats]:

@@ -107,8 +107,7 @@ def sample(  # click passes each option by its name
     if is_bundle(out) or is_bundle(out.parent):
         raise ParameterError(f"{out} is inside a bundle and would change it. Choose another place.")
     release, parts = load(folder), {}
-    columns = Columns(release.described.codecs, tables=release.columns.tables)
-    wanted = read(columns, list(conditions)) if conditions else {}
+    wanted = read(Columns(release.described), list(conditions))
     if several:
         for name, frame in release.sample(m, wanted, seed=seed).items():
             parts[out / f"{name}.csv"] = [{column: frame[column] for column in frame.columns}]
