@@ -156,6 +156,8 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
         if d <= len(sizes)
     }
     pairs = sorted(found.get(2, []), key=lambda x: -x[0])
+    private = "epsilon" in rows.bundle  # anonymous tables have no noise
+    groups = small_groups(rows.codec.kinds, rows.bundle["n"], promised(rows.bundle)) if private else None
     again = true[np.random.default_rng(0).integers(0, len(true), len(synthetic))]
     resampled = {d: [total_variation(true, again, sizes, s) for _, s in tables] for d, tables in found.items()}
     return {
@@ -164,7 +166,7 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
         "changed": rows.changes.figures(rows.codec),
         "numbers": number_figures(rows.codec, rows.cells),
         "average_total_variation": _average(rows, found, resampled),
-        "small_groups": small_groups_words(rows),
+        "small_groups": None if groups is None else groups.sentence,  # public, unlike all else here
         "contradictions": contradictions(rows.codec, (rows.read, rows.drawn)),
         "total_variation": {str(d): float(np.mean([v for v, _ in tables])) for d, tables in found.items()},
         "total_variation_of_resampled_true_rows": {str(d): float(np.mean(values)) for d, values in resampled.items()},
@@ -174,14 +176,6 @@ def evaluate(rows: Comparison, targets: Sequence[str] = (), predicting: bool = T
         "covariance": covariance_difference(rows.true, rows.synthetic, rows.codec.domain_sizes),
         "prediction": predictions(rows, targets) if predicting else [],
     }
-
-
-def small_groups_words(rows: Comparison) -> str | None:
-    """How small a group may be before its means are pulled towards the overall mean: public, unlike all else here."""
-    if "epsilon" not in rows.bundle:  # anonymous tables have no noise
-        return None
-    groups = small_groups(rows.codec.kinds, rows.bundle["n"], promised(rows.bundle))
-    return None if groups is None else groups.sentence
 
 
 Distances = Sequence[tuple[float, tuple[int, ...]]]  # of tables, with their columns
