@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from functools import cache
 
 import numpy as np
 
@@ -88,6 +89,9 @@ def kind_of(rule):
     return rule if isinstance(rule, str) else next(iter(rule.to_dict()))
 
 
+codec_of = cache(Codec)  # which looks for a row that keeps all rules
+
+
 def broken(subject, table):
     """How many rows break each rule; rules across linked tables are counted together."""
     if events.is_linked(subject):
@@ -95,7 +99,7 @@ def broken(subject, table):
     schema = schema_of(subject)
     if schema is None or not schema.rules:
         return {}
-    codec, declared = Codec(schema), subject._declared.rules  # those that were found are the release's own
+    codec, declared = codec_of(schema), subject._declared.rules  # those that were found are the release's own
     with warnings.catch_warnings():  # what a planted fault tells here leaves no fit
         warnings.simplefilter("ignore")
         found = codec.encode_part(read_table(table, schema), "cells")[1].broken

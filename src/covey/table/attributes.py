@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,13 @@ class Labels:
         return [MISSING if v is None else labels.index(str(v)) for v in condition.values]
 
 
+@cache
+def _values(words: tuple[str, ...], kind: str) -> Floats:
+    """The numbers that these words of a schema are; the others are left out."""
+    read = parse(pl.Series(words, dtype=pl.String), kind)
+    return read[~np.isnan(read)]
+
+
 class Grid:
     """A number, date or time: a cell is the value in steps of its precision, and the categories are bins.
 
@@ -155,13 +163,11 @@ class Grid:
         self.fill = default if field.required else MISSING
         self.missing_values = frozenset(missing_values)
         # "-99" declared missing holds for the number −99 as well, so that a frame and its CSV are read alike.
-        self.markers = self._values([word for word in missing_values if word not in field.special])
+        self.markers = _values(tuple(word for word in missing_values if word not in field.special), field.type)
         self.words = {word: SPECIAL + j for j, word in enumerate(field.special)}
         # "-99" declared special holds for the number −99 too, and for no other spelling of a value that has a word already.
-        self.special_values: dict[float, int] = {}
-        for word, cell in self.words.items():
-            for value in self._values([word]).tolist():
-                self.special_values.setdefault(value, cell)
+        cells = reversed(self.words.items())  # the first word that a value has counts
+        self.special_values = {value: cell for word, cell in cells for value in _values((word,), field.type).tolist()}
 
     def read(self, series: pl.Series, log: ColumnLog) -> Integers:
         """Cells of a column."""
@@ -183,11 +189,6 @@ class Grid:
         cells = np.clip(np.rint(inside * self.scale).astype(np.int64), self.axis.low, self.axis.high)
         cells[empty] = self.fill
         return np.asarray(cells if special is None else np.where(special == MISSING, cells, special))
-
-    def _values(self, words: Iterable[str]) -> Floats:
-        """The numbers that these words are; the others are left out."""
-        read = parse(pl.Series(list(words), dtype=pl.String), self.field.type)
-        return read[~np.isnan(read)]
 
     def _special(self, series: pl.Series, values: Floats) -> Integers:
         """Cells of special values, MISSING where there is none."""
