@@ -65,9 +65,11 @@ def pytest_xdist_make_scheduler(config, log):
     """
     from xdist.scheduler import LoadScopeScheduling
 
+    rooms = ("answers/", "methods/", "release/", "table/", "test_charging", "test_faults", "test_workflow")
+
     class OneOfEach(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            if any(f"tests/{room}/" in nodeid for room in ("answers", "methods", "release", "table")):
+            if any(f"tests/{room}" in nodeid for room in rooms):
                 nodeid = nodeid.partition("::")[0]
             return next((slow for slow in ("spark", "tests/browser") if slow in nodeid.lower()), nodeid)
 

@@ -3,8 +3,6 @@
 import gzip
 import json
 import re
-import subprocess
-import sys
 from fractions import Fraction
 from urllib.parse import parse_qs
 
@@ -40,25 +38,11 @@ def test_rows_lie_in_a_folder_that_is_closed_to_others_and_goes(tmp_path, page):
     assert not folder.exists()
     untouched = page.new_work()
     page.upload(untouched, court_records())
+    with opened_workspace(tmp_path) as second:  # which leaves alone what belongs to the living
+        assert page.workspace.folder.exists()
+        assert second.folder != page.workspace.folder
     page.workspace.close()
     assert list((tmp_path / "workspace").iterdir()) == []
-
-
-def test_rows_that_a_killed_app_left_go_at_the_next_start(tmp_path):
-    code = (
-        "import os, sys; from pathlib import Path; from covey.privacy.ledger import Ledger\n"
-        "from covey.web.workspace import Workspace\n"
-        "workspace = Workspace(Ledger(Path(sys.argv[1]) / 'ledger.sqlite'), Path('out'), 1)\n"
-        "(workspace.new_work().folder / 'table').write_text('Anna'); os.kill(os.getpid(), 9)"
-    )
-    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)]).returncode == -9
-    left = list((tmp_path / "workspace").rglob("table"))
-    assert len(left) == 1
-    with opened_workspace(tmp_path) as alive:
-        assert not left[0].exists()
-        with opened_workspace(tmp_path) as second:
-            assert alive.folder.exists()
-            assert second.folder != alive.folder
 
 
 BAD_TABLES = [
