@@ -156,9 +156,8 @@ class Grid:
 
     def __init__(self, field: Field, missing_values: tuple[str, ...]) -> None:
         self.field, self.axis = field, field.axis
-        self.bins = len(self.axis.starts)
+        self.bins, self.scale = len(self.axis.starts), 10.0**self.axis.decimals
         self.size = self.bins + len(field.special)
-        self.scale = 10.0**self.axis.decimals
         default = self.axis.low if field.default is None else field.on_grid(field.default)
         self.fill = default if field.required else MISSING
         self.missing_values = frozenset(missing_values)
