@@ -115,6 +115,7 @@ bench-peers: $(STAMP)
 	$(RUN)python -m benchmarks.peers.growth
 	PEERS=$(PEERS) $(RUN)python -m benchmarks.peers.characters --data $(DATA)
 	PEERS=$(PEERS) $(RUN)python -m benchmarks.peers.mixed --data $(DATA)
+	PEERS=$(PEERS) $(RUN)python -m benchmarks.peers.tabbench --data $(DATA)
 	$(RUN)python -m benchmarks.peers.gym --data $(DATA)
 
 # NIST's survey excerpt, judged by SDNist itself, which wants an old Python and old packages. SDNIST is its folder of the excerpts.

@@ -11,7 +11,7 @@ from benchmarks import claims, codes, panels, versions
 from benchmarks.intervals import page as page_of_intervals
 from benchmarks.nist.__main__ import lines_page as lines_of_nist
 from benchmarks.nist.__main__ import page as page_of_nist
-from benchmarks.peers import coverage, gym, mixed
+from benchmarks.peers import coverage, gym, mixed, tabbench
 from benchmarks.peers import page as peers
 from benchmarks.peers.tables import exclusive, explained
 from benchmarks.quotes import GIVEN, NUMBER, ROOT, WATCHED, Quote, quotes, rows
@@ -86,6 +86,7 @@ def test_intervals_that_hold_are_counted_and_those_beside_the_truth_are_not():
     [
         ("intervals", page_of_intervals, 14),
         ("mixed", mixed.page, 100),
+        ("tabbench", tabbench.page, 10),
         ("sdgym", gym.page, 10),
         ("codes", codes.page, 10),
         ("versions", versions.page, 1),
@@ -105,8 +106,7 @@ def test_the_table_of_nist_is_that_of_its_csv():
 
 
 def test_the_tables_of_panels_are_those_of_their_csv():
-    rows = panels.read(PAGES)
-    assert panels.tables(rows) in (PAGES / "persons.md").read_text()
+    assert panels.tables(panels.read(PAGES)) in (PAGES / "persons.md").read_text()
 
 
 # Numbers in prose are those of the CSV files they come from, and a number without a source is noticed.

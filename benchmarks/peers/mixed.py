@@ -356,8 +356,8 @@ letters, which depend on all numbers at once. δ = 1 / (n ln n), as in Tab-PE's 
 
 {characters}
 
-[SDGym](sdgym.md) has a page of its own. Not entered, because they could not be had whole: tab_bench (SIGMOD 2025; of its
-repository and tables only parts could be had), MargNet's dense tables other than adult, and GEM+ (no code found).
+Two others have pages of their own: [the benchmark of SIGMOD 2025](tabbench.md), with its evaluators and methods, and
+[SDGym](sdgym.md). Not entered, because they could not be had: MargNet's dense tables other than adult, and GEM+ (no code found).
 
 ## What to know
 
