@@ -57,7 +57,7 @@ environment privatepgm 'jax[cpu]==0.4.38' 'pandas<3' 'numpy<2.3' networkx chex o
 frozen twinify python3.10
 frozen gsd python3.10  # of smartnoise-synth, which it asks for, it uses what reads tables alone: neither torch nor mbi
 environment margnet torch pandas scikit-learn scipy tomli networkx tqdm matplotlib
-environment tabbench torch pandas scikit-learn scipy tomli tomli_w networkx tqdm matplotlib catboost xgboost optuna \
+environment tabbench torch 'pandas<3' scikit-learn scipy tomli tomli_w networkx tqdm matplotlib catboost xgboost optuna \
     category_encoders skorch
 environment sdgym torch 'sdv<2' sdgym randomgen polars pyarrow  # sdgym fails with sdv 2; the last three are for covey, a guest there
 environment tabpe torch pandas scikit-learn omegaconf==2.3.0 generalimport tenacity matplotlib requests tqdm

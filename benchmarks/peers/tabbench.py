@@ -215,7 +215,8 @@ REST = """## What to know
 - xgb has the settings that the benchmark's tuner finds on real rows. Its tuner for catboost would run for hours here, so that
   catboost has 300 rounds of depth 6 for all. Its MLP, transformer and random forest were left out.
 - PrivSyn, GEM, MargNet and AIM have the settings of the repository, one core and at most 600 processor seconds; their authors
-  used a graphics card. PrivSyn and GEM use two names that numpy 2 has dropped, and get them back.
+  used a graphics card. PrivSyn and GEM use two names that numpy 2 has dropped, and get them back. PrivSyn needs pandas 2: with
+  pandas 3 it changes a copy of its rows and gives back the rows that it began with.
 - MST of the repository was not run: its main program does not offer it, and where it measures k tables it divides the variance
   of its noise by k instead of multiplying, so that it spends k² times what it may.
 - Not entered: the other tables of the benchmark and MargNet's dense tables (neither tables nor a program that makes them is in
@@ -247,7 +248,7 @@ def wins(rows: list[dict]) -> list[str]:
             if our and found:
                 beside = ", ".join(found)
                 out.append(f"- **{table}**, ε = {epsilon:g}, beside {beside}: {'; '.join(lost) or 'nowhere'}")
-    return out
+    return out or ["- not known: no method of the benchmark has a run that counts"]
 
 
 def show(value: float) -> str:
