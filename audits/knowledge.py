@@ -70,6 +70,11 @@ BREAKING = {
     "eyes of two colours": (40, True, "A", 10, 20, 5, 5, False, False, True, False, True, True),
     "eyes of none": (40, True, "A", 10, 20, 5, 5, False, False, True, False, False, False),
 }
+# Two records that break every rule between them: enough where a ride is not about rules.
+TOGETHER = {
+    "a child": (10, True, "A", 60, 0, 20, 20, True, True, True, False, True, True),
+    "an adult": (99, True, "C", 55, 0, 5, 5, False, False, True, False, False, False),
+}
 
 
 def table(seed, first, n=900, breaking=False):
@@ -114,7 +119,7 @@ def knowing_ride(name, *arguments, prior=False):
     def make(seed):
         return PrivateSynthesizer(*arguments, schema=SCHEMA, seed=seed, prior=earlier() if prior else None)
 
-    neighbours = {name: table(0, first) for name, first in BREAKING.items()}
+    neighbours = {name: table(0, first) for name, first in (TOGETHER if prior else BREAKING).items()}
     shows = {f"rule {kind}": 1 for kind in KINDS} | {"field derived": 1} | ({"prior": EARLIER} if prior else {})
     stranger = table(7, BREAKING["a married child"], breaking=True)
     return Ride(name, make, table(0, PLAIN), neighbours, stranger, shows, files=name == "rules")
