@@ -274,14 +274,14 @@ def test_nothing_of_delta_is_spent_where_pure_noise_is_smaller(kind):
         options = {"neighbours": kind, "composition": composition, "seed": seed}
         return covey.PrivateSynthesizer(1.0, 1e-9, **options).fit(X[:, :p])
 
-    few, kept, many = fitted(8), fitted(8, "gaussian"), fitted(30)
+    made = {way: [fitted(8, way, seed) for seed in range(4)] for way in (None, "gaussian")}
+    few, kept, many = made[None][0], made["gaussian"][0], fitted(30)
     assert (few.privacy.budget.pure, kept.privacy.budget.pure, many.privacy.budget.pure) == (True, False, False)
     assert (few.delta, few.rho, few.privacy.budget.epsilon) == (kept.delta, None, kept.privacy.budget.epsilon)
     assert few.privacy.spent <= 1
     assert "pure noise" in few.privacy.mechanism
     errors = {
-        way: np.mean([covey.marginal_error(X[:, :8], fitted(8, way, s).sample(2000), 2) for s in range(4)])
-        for way in (None, "gaussian")
+        way: np.mean([covey.marginal_error(X[:, :8], one.sample(2000), 2) for one in own]) for way, own in made.items()
     }
     assert errors[None] < 0.85 * errors["gaussian"]
 
