@@ -247,12 +247,12 @@ def release(
     for one in fit.tables:
         refuse_other_spelling(one, most, unsaid)
     refuse_misfits(fit.misfits, most)
-    synth.check(prepared.n)
+    units = synth.check(prepared.n)
     budget = make_budget(epsilon, delta, order.rows_per_person, labels=True, persons=persons)
     public = order.neighbours != ADD_REMOVE  # elsewhere no word may depend on how many rows there are
     if public and order.learn and (wide := too_wide(found, prepared.n, budget)):
         warnings.warn(wide, CoveyWarning, stacklevel=2)
-    rows = check_disk(prepared.n if order.rows is None else order.rows, len(found.fields), order.out)
+    rows = check_disk(units if order.rows is None else order.rows, len(found.fields), order.out)
     # Where the number of rows is secret, as many are drawn as were measured.
     asked = order.rows if order.neighbours == ADD_REMOVE else rows
     return released(order.out, carry_out(account, synth, prepared, asked, listen, before_charge))

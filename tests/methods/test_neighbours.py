@@ -92,9 +92,7 @@ def gate(shares, epsilon=1, delta=0, seed=0):
 def test_the_gate_asks_how_far_an_added_row_moves_a_statistic():
     with pytest.raises(InternalError, match="not proved"):
         gate({"x": WHOLE}).measure("x", Exact(np.zeros(2, np.int64)), 2, Moves(l1=2))
-    gates = (
-        Gate(make_budget(1, 0, neighbours=kind), {"x": WHOLE}, Streams.from_seed(0)) for kind in ("replace-one", ADDED)
-    )
+    gates = Gate(make_budget(1, 0), {"x": WHOLE}, Streams.from_seed(0)), gate({"x": WHOLE})
     wide, narrow = (own.measure("x", Exact(np.zeros(2, np.int64)), 2, Moves.histograms(1)) for own in gates)
     assert wide.sd == 2 * narrow.sd
 
@@ -152,8 +150,7 @@ def test_the_number_of_rows_is_measured_with_its_own_noise(delta):
 def fitted():
     g = np.random.default_rng(5)
     table = {"age": g.integers(18, 90, 1234).tolist(), "ward": g.choice(["a", "b", "c"], 1234).tolist()}
-    fields = (Field("age", "integer", 0, 110), Field("ward", "string", enum=("a", "b", "c")))
-    schema = covey.Schema(fields)
+    schema = covey.Schema((Field("age", "integer", 0, 110), Field("ward", "string", enum=("a", "b", "c"))))
     return covey.PrivateSynthesizer(1, 1e-9, schema=schema, neighbours=ADDED, seed=3).fit(table)
 
 
@@ -175,10 +172,12 @@ def test_the_exact_number_of_rows_is_in_no_file(fitted, tmp_path):
     assert str(n) in words
 
 
-def test_the_papers_method_and_a_large_delta_are_refused():
-    with pytest.raises(ParameterError, match="replaced row"):
-        covey.PrivateSynthesizer(1, method="paper", neighbours=ADDED)
-    with pytest.raises(ParameterError, match="at most 1e-05"):
-        covey.PrivateSynthesizer(1, 1e-3, neighbours=ADDED)
-    with pytest.raises(ParameterError, match="neighbours must be"):
-        covey.PrivateSynthesizer(1, neighbours="both")
+def test_the_papers_method_a_large_delta_and_nothing_but_noise_are_refused():
+    for words, epsilon, options in [
+        ("replaced row", 1, {"method": "paper"}),
+        ("at most 1e-05", 1, {"delta": 1e-3}),
+        ("neighbours must be", 1, {"neighbours": "both"}),
+        *(("of a secret number", 1e-9, {"seed": seed}) for seed in range(4)),  # whatever noise will make of 20 rows
+    ]:
+        with pytest.raises(ParameterError, match=words):
+            covey.PrivateSynthesizer(epsilon, **({"neighbours": ADDED} | options)).fit(np.zeros((20, 3)))

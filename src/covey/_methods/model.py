@@ -34,6 +34,7 @@ Public = Callable[[str], np.random.Generator]  # makes streams for post-processi
 CERTIFICATE_SHARE = Fraction(5, 100)  # buys a bound that is three times the noise of a single share at most
 SIZE = "size"  # the charge of the number of units, where it is secret
 SIZE_SHARE = Fraction(3, 100)  # of the budget: one-way tables, whose cells sum to n, refine it
+OF_SIZE = Moves(l1=0, l2_squared=0, summed=False, added=Moves(l1=1, l2_squared=1, summed=False))
 FURTHER = "further queries"  # the charge of queries that are measured besides what a model asks
 FURTHER_SHARE = Fraction(1, 10)  # of the budget, for all of them
 
@@ -308,8 +309,7 @@ def _measured(ask: Ask, units: _Units, known: dict[Statistic, Exact[Any]], n: in
 
 def count_units(rows: Rows, gate: Gate) -> Measured:
     """How many units there are, with noise; spends "size"."""
-    moves = Moves(l1=0, l2_squared=0, summed=False, added=Moves(l1=1, l2_squared=1, summed=False))
-    return gate.measure(SIZE, Exact(np.array([rows.n], dtype=np.int64)), 1, moves)
+    return gate.measure(SIZE, Exact(np.array([rows.n], dtype=np.int64)), 1, OF_SIZE)
 
 
 def fit(model: Model, rows: Rows, gate: Gate, public: Public, further: Sequence[Query] = ()) -> Fitted:

@@ -99,9 +99,8 @@ def read(formula: str, family: str, release: Release) -> Model:
         for label, found in _terms(name, release):
             if held is not None and found.condition:
                 both = delta(release.moments((found, held)), ratio((0, 1), ()), None)
-                if not both.value[0] > RARE * np.sqrt(
-                    both.variance[0]
-                ):  # lost in noise among rows that have the outcome
+                # Lost in noise among rows that have the outcome.
+                if not both.value[0] > RARE * np.sqrt(both.variance[0]):
                     continue
             numbers |= {len(features): name} if label == name and columns.scale(name) is not None else {}
             features.append(found)

@@ -31,7 +31,7 @@ from covey._methods.learning import (
     learn,
     with_known_domains,
 )
-from covey._methods.model import CERTIFICATE_SHARE, SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
+from covey._methods.model import CERTIFICATE_SHARE, OF_SIZE, SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
 from covey._methods.paper import PaperParameters, check_options, paper_parameters, private_centres
 from covey._methods.persons.law import PersonsLaw
 from covey._methods.persons.method import RegainPersons
@@ -322,7 +322,7 @@ class PrivateSynthesizer(Synthesizer):
         else:
             X = self._first_reader.prepared(X)
             rows = X.rows
-        self._choose_law(rows.n)
+        self.check(rows.n)
         streams, budget = self._next_streams(), self._budget
         if budget.size_is_secret:
             gates.append(Gate(budget.part(SIZE_SHARE), {SIZE: WHOLE}, streams, self.noise))
@@ -332,8 +332,6 @@ class PrivateSynthesizer(Synthesizer):
             return own if size is None else Counted.of(own, size)
 
         relations = self._declared is not None and self._declared.finds_relations
-        if self._learning is not None or relations:
-            self.check(counted(rows).n)
         if self._learning is not None:
             gates.append(Gate(budget.part(SHARE), {DOMAINS: WHOLE}, streams, self.noise, rows.steps))
             domains = learn(counted(rows), self._learning.description, gates[-1])
@@ -351,7 +349,7 @@ class PrivateSynthesizer(Synthesizer):
         if isinstance(X, Prepared):
             rows, self._restore = X.rows, X.restore
         n, p = counted(rows).n, rows.p
-        self.check(n)
+        self.check(n, noisy=True)
         self._warn(self._advice(n, (2,) * p if self.domain is None else self.domain.sizes))
         if self._limits:
             if max(max(columns) for columns, _ in self._limits) >= p:
@@ -442,12 +440,14 @@ class PrivateSynthesizer(Synthesizer):
         """ρ = μ²/2 of Gaussian differential privacy, which a ledger composes; None where the noise is not Gaussian."""
         return self._budget.gaussian_rho
 
-    def check(self, n: int) -> None:
+    def check(self, n: int, noisy: bool = False) -> int:
         """Refuse what the public size of the table makes impossible. A caller with a ledger asks before it charges.
 
-        From then on `rho` is what a table of this size will spend.
+        From then on `rho` is what a table of this size will spend. A secret size may become as much more as is returned.
         """
         self._choose_law(n)
+        # Noise on a secret number is beyond twenty deviations once in 10^12 times. That of a public one is 0.
+        n += 0 if noisy else int(20 * OF_SIZE.deviation(self._budget.part(SIZE_SHARE)))
         if not self._budget.size_is_secret:
             check_delta(self.delta, n)
         numbers = self._codec is not None and not self._codec.flags and self._codec.fine
@@ -456,6 +456,7 @@ class PrivateSynthesizer(Synthesizer):
         # What is learned comes after the charge, when nothing may be refused any more: a guess at it was checked before.
         if self.schema is not None and (self._learning is None or self.schema.learns):
             refuse_too_large(expected_codec(self.schema).kinds, n, self._budget)
+        return n
 
     def _advice(self, n: int, sizes: Sequence[int]) -> str:
         """What a caller is told, from public numbers alone, before a fit that will mostly give noise."""

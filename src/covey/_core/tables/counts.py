@@ -144,7 +144,7 @@ def require_exact(n: int, categories: int = 1, steps: int = 1) -> None:
     if steps > 1 and categories == 1 and n > MAX_PERSONS:
         raise ParameterError(f"a table of {n} persons is too long: their sums are exact up to {MAX_PERSONS} persons.")
     if n > MAX_ROWS:
-        raise ParameterError(f"a table of {n} rows is too long: sums are exact up to {MAX_ROWS} rows.")
+        raise ParameterError(f"{n} rows, or noise that makes so many of a secret number, are more than {MAX_ROWS}.")
     if 4 * categories**2 * n * steps >= CLAMP:
         of = "rows" if steps == 1 else "persons"
         raise ParameterError(

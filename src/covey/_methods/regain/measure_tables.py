@@ -419,13 +419,11 @@ def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, told:
 # Numbers in the certificate.
 
 
-def farthest_numbers(
-    counts: OneWayCounts, cells: Mapping[int, Cells], cloud: WeightedPoints, tables: Tables
-) -> Statistic:
+def farthest_numbers(counts: OneWayCounts, cells: Mapping[int, Cells], cloud: WeightedPoints, of: Tables) -> Statistic:
     """The largest Kolmogorov distance, or a little more, between records and centres over all numbers."""
     share = cloud.weights @ cloud.points
     edges = {j: comparison_edges(own) for j, own in cells.items()}
-    released = {j: released_below(own, share[tables.domain.block(j)], edges[j]) for j, own in cells.items()}
+    released = {j: released_below(own, share[of.domain.block(j)], edges[j]) for j, own in cells.items()}
     exact = counts.ranges(edges)
     # A secret number of records is not divided by: what one more record moves would hang on it.
-    return together([exact[j].map(kolmogorov_bound, edges[j], released[j], tables.total) for j in cells])
+    return together([exact[j].map(kolmogorov_bound, edges[j], released[j], of.total) for j in cells])
