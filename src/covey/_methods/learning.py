@@ -169,9 +169,11 @@ def learn(rows: Rows, described: Description, gate: Gate) -> Learned:
         for name in own:
             if hidden or (name == order and found[name] is None):
                 found[name] = _guessed_field(columns[places[name]][1], noisy.values[places[name]])
-        # What matters most is forgotten where its column is left out: a refusal would lose the budget.
+        # What matters most, or is expected, is forgotten where its column is left out: a refusal would lose the budget.
         fields = _kept(part.schema, prefix, found)
         names, before = {field.name for field in fields}, part.schema
+        known = [f.expected is None or names.issuperset(f.expected.bases) for f in fields]
+        fields = tuple(f if own else replace(f, expected=None) for f, own in zip(fields, known, strict=True))
         important = tuple(group for group in before.important if names.issuperset(group))
         target = before.target if before.target in names else None
         schemas.append(replace(before, fields=fields, important=important, target=target))

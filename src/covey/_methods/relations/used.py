@@ -179,7 +179,7 @@ def _condition(codec: Codec, findings: Findings, literal: Literal) -> tuple[str,
 
 
 def _value(codec: Codec, column: Column, code: int) -> Any:
-    """The value of a code, as rules name it; None for missing."""
+    """The value of a code, as rules name it, no text where a column has special words; None for missing."""
     attribute = codec.attributes[column.name]
     own = attribute.field
     if code == column.missing:
@@ -188,7 +188,7 @@ def _value(codec: Codec, column: Column, code: int) -> Any:
         return own.labels[code] if own.type == "string" else bool(code)
     if not column.first <= code < column.first + column.steps:
         return _word(codec, column, code)
-    return attribute.render(np.array([attribute.axis.low + code - column.first]))[0]
+    return Grid(replace(own, special=()), ()).render(np.array([own.axis.low + code - column.first]))[0]
 
 
 # Functions and formulas.
