@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,10 @@ import covey
 from audits import knowledge, learned, persons, trees
 from audits.odometer import ride
 from audits.rides import private
-from audits.statistics import _bound
+from audits.statistics import _bound, epsilon_lower_bound
 from audits.suite import alarm, all_checks, all_faults, all_rides, cases, planted
 from covey.privacy.budget import DOMAINS
 from covey.table import schema
-from tests.audit import epsilon_lower_bound
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 
@@ -39,6 +39,7 @@ def test_planted_faults_are_caught(name):
     assert planted(fault, seed=0)
 
 
+@cache
 def emptied():
     """Rides that no longer exercise what they name, and what the odometer says of each."""
     rides = all_rides()
