@@ -210,6 +210,28 @@ def derive(chance: Chance, base: dict[str, Any], fields: list[dict[str, Any]]) -
     fields.append({"name": f"{name} group", **made})
 
 
+def expect(chance: Chance, fields: list[dict[str, Any]]) -> None:
+    """Another field that is usually what this one says, and is measured by what differs from that."""
+    free = [f for f in fields if not {"constant", "derived", "learn"} & set(f.get("covey", {}))]
+    free = [f for f in free if f["type"] in (*NUMBERS, "string", "date", "boolean") and "," not in f["name"]]
+    if not free:
+        return
+    base = chance.choice(free)
+    name, kind, limits = base["name"], base["type"], dict(base.get("constraints", {}))
+    if kind in NUMBERS and name.isidentifier() and chance.once_in(2):
+        usual: dict[str, Any] = {"expression": chance.choice(["{}", "{} + 1", "{} * 2"]).format(name)}
+    elif kind == "date" and name.isidentifier():
+        usual = {"expression": f"{name} + 86400"}
+    elif kind == "string":
+        limits = {"enum": ["x", "y"]} | ({"required": True} if chance.once_in(2) else {})
+        usual = {"from": [name], "map": {label: chance.choice("xy") for label in base["constraints"]["enum"]}}
+    else:
+        return
+    decimals = base.get("covey", {}).get("decimals")
+    own = {"expected": usual} | ({} if decimals is None else {"decimals": decimals})
+    fields.append({"name": f"{name} usual", "type": kind, "constraints": limits, "covey": own})
+
+
 # Rules.
 
 

@@ -147,10 +147,12 @@ def _walk(journey: Journey) -> None:
         _draft(journey)
     schema = ["--schema", folder / "schema.json"] if (folder / "schema.json").exists() else []
     ledger = folder / "ledger.sqlite"
-    Ledger(ledger).open_dataset("d", Fraction(1000), Fraction(1, 10**5))
+    way: Any = "gaussian" if "option gaussian ledger" in case.named else None
+    Ledger(ledger).open_dataset("d", Fraction(1000), Fraction(1, 10**5), way)
     charge = ["--dataset", "d", "--ledger", ledger]
     words, told = list(case.words), []
-    if "option prior" in case.named:
+    prior = {"option prior", "linked prior"} & case.named
+    if prior:
         Ledger(ledger).open_dataset("before", Fraction(1000))
         plain = ["--epsilon", "1", "--accept-misfits", "1", "--dataset", "before", "--ledger", ledger]
         person = ["--person", "whose"] if case.kind == "person" else []
@@ -173,9 +175,7 @@ def _walk(journey: Journey) -> None:
     for before in told:
         if before.exit_code:
             raise Find(f"released, though a step before refused: {before.output}")
-    journey.reached |= case.named | ({"option prior"} if "--prior" in words else set())
-    if "--prior" not in words:
-        journey.reached.discard("option prior")
+    journey.reached |= case.named - (set() if "--prior" in words else prior)
     _follow(journey, out, first)
 
 
@@ -207,6 +207,7 @@ def _plan(journey: Journey) -> Result:
     schema = folder / ("package.json" if case.linked else "schema.json")
     given = dict(zip(case.words, [*case.words[1:], ""], strict=True))
     words = ["--epsilon", given["--epsilon"], "--delta", given["--delta"]]
+    words += ["--neighbours", given["--neighbours"]] if "--neighbours" in given else []
     if case.linked or case.kind == "person":
         return journey.run("plan", schema, "--persons", "40", *words)
     for option in ("--important", "--target", "--triples", "--rows-per-person"):

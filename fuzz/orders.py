@@ -14,17 +14,20 @@ from fuzz.cases import (
     draw_fields,
     draw_rules,
     draw_table,
+    expect,
     write,
 )
 
 KINDS = ("table", "table", "table", "table", "drafted", "learned", "person", "package", "package", "alone")
 OPTIONS = (
     *("delta", "pure", "triples", "target", "important", "prior", "rows", "rows-per-person", "parquet", "learn"),
-    *("person", "large", "misfits", "learn-relations"),
+    *("person", "large", "misfits", "learn-relations", "neighbours", "gaussian ledger"),
 )
 RELATED = 1 << 40  # beyond all seeds: a stream of its own, so that the others draw what they drew before
 TIES = ("after", "difference_from", "derived", "levels", "constant", "special", "bins", "other", "ordered", "learn")
-LINKS = ("order", "numbered", "positions", "gaps", "rules across")
+EXPECTED = ("expected",)  # of later seeds
+LINKS = ("order", "numbered", "positions", "gaps", "rules across", "triples", "target", "important", "prior")
+LATER = 96_000  # from this seed on more is drawn: earlier ones are what finds are named by, and stay as they were
 
 
 def draw_case(seed: int) -> Case:
@@ -35,6 +38,9 @@ def draw_case(seed: int) -> Case:
     if kind in ("package", "alone"):
         return _linked(chance, seed, kind, rows)
     fields = draw_fields(chance, chance.randint(1, 5))
+    later = Chance(seed + 2 * RELATED) if seed >= LATER else None
+    if later is not None and later.once_in(3):
+        expect(later, fields)
     for entry in fields if kind == "learned" and chance.once_in(2) else ():
         if not entry.get("covey") and chance.once_in(2):
             entry["covey"] = {"learn": True}
@@ -55,6 +61,8 @@ def draw_case(seed: int) -> Case:
     learned = any(entry.get("covey", {}).get("learn") for entry in fields)
     if kind == "learned" and not learned:
         words += ["--learn"]
+    if later is not None:
+        words += _later(later)
     if kind in ("table", "person") and not learned and Chance(seed + RELATED).once_in(5):
         # With so few rows relations are looked for at a budget that nobody should spend.
         words = ["--learn-relations", "--confirm-large-epsilon", *words]
@@ -87,6 +95,26 @@ def _focus(chance: Chance, fields: list[dict[str, Any]]) -> list[str]:
     if chance.once_in(5):
         words += ["--triples", str(chance.choice([1, 2, 5]))]
     return words
+
+
+def _later(chance: Chance) -> list[str]:
+    """Which tables the promise compares."""
+    return ["--neighbours", "add-or-remove-one"] if chance.once_in(3) else []
+
+
+def _linked_focus(chance: Chance, parts: list[dict[str, Any]]) -> list[str]:
+    """What matters most of persons and events."""
+    names = [
+        f"{part['name']}.{f['name']}"
+        for part in parts
+        for f in part["schema"]["fields"]
+        if f["name"] not in ("id", "whose") and not {"derived", "constant"} & set(f.get("covey", {}))
+    ]
+    names = [name for name in names if "," not in name]
+    words = ["--triples", str(chance.choice([1, 3]))] if chance.once_in(3) else []
+    if names and chance.once_in(5):
+        words += ["--important", ",".join(chance.some(names, 1, 2))]
+    return words + (["--target", chance.choice(names)] if names and chance.once_in(6) else [])
 
 
 def _size(chance: Chance) -> list[str]:
@@ -143,7 +171,12 @@ def _linked(chance: Chance, seed: int, kind: str, n: int) -> Case:
     words = _budget(chance) + _size(chance)
     if "covey" not in document:
         _learn_some(Chance(-seed - 1), parts, words[words.index("--delta") + 1] == "0")
+    later = Chance(seed + 2 * RELATED) if seed >= LATER else None
+    if later is not None:
+        words += _later(later) + _linked_focus(later, parts)
     case = Case(seed, kind, {"package.json": write(document), **files}, document, words)
+    if later is not None and later.once_in(8) and '"learn"' not in case.files["package.json"]:
+        case.named.add("prior")
     _name(case)
     return case
 
@@ -198,12 +231,17 @@ def _name(case: Case) -> None:
     named |= {"option misfits"} if "--accept-misfits" in words else set()
     if "prior" in named:
         named.remove("prior")
-        named.add("option prior")
+        named.add("linked prior" if case.linked else "option prior")
+    if case.linked:
+        named |= {f"linked {word}" for word in LINKS if f"--{word}" in words}
+        named -= {"option triples", "option target", "option important"}
+    if case.seed >= LATER and Chance(case.seed + 3 * RELATED).once_in(4):
+        named.add("option gaussian ledger")
     for schema in case.schemas().values():
         for entry in schema["fields"]:
             own = entry.get("covey", {})
             named.add(f"type {entry['type']}")
-            named |= {f"field {tie}" for tie in TIES if tie in own}
+            named |= {f"field {tie}" for tie in (*TIES, *EXPECTED) if tie in own}
             named |= {"field required"} if entry.get("constraints", {}).get("required") else set()
         named |= {f"rule {next(iter(rule))}" for rule in schema.get("covey", {}).get("rules", [])}
     for part in (case.document or {}).get("resources", []):
@@ -212,4 +250,4 @@ def _name(case: Case) -> None:
         named.add("linked rules across")
 
 
-__all__ = ["KINDS", "LINKS", "NUMBERS", "OPTIONS", "TIES", "draw_case"]
+__all__ = ["EXPECTED", "KINDS", "LINKS", "NUMBERS", "OPTIONS", "TIES", "draw_case"]

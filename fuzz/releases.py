@@ -17,7 +17,7 @@ from pathlib import Path
 from fuzz.arrays import ARRAYS
 from fuzz.cases import RULES, TYPES
 from fuzz.journey import Find, clean, travel
-from fuzz.orders import KINDS, LINKS, OPTIONS, TIES
+from fuzz.orders import EXPECTED, KINDS, LINKS, OPTIONS, TIES
 from fuzz.questions import KINDS as QUESTIONS
 from fuzz.questions import LINKED_KINDS
 
@@ -26,7 +26,7 @@ NAMED = {
     *(f"type {kind}" for kind in TYPES),
     *(f"array {kind}" for kind in ARRAYS),
     *(f"rule {kind}" for kind in (*RULES, "one_of")),
-    *(f"field {tie}" for tie in (*TIES, "required")),
+    *(f"field {tie}" for tie in (*TIES, *EXPECTED, "required")),
     *(f"option {option}" for option in OPTIONS),
     *(f"linked {word}" for word in LINKS),
     *(f"question {kind}" for kind in (*QUESTIONS, *LINKED_KINDS)),
