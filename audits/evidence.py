@@ -32,7 +32,8 @@ from covey.table.sources import read_table
 
 def unproven(one, subject, tape):
     """What a ride does not exercise although it should, in words."""
-    shown = evidence(one, subject, tape)
+    breaches = {name: broken(subject, other) for name, other in one.neighbours.items()}
+    shown = evidence(one, subject, tape, breaches)
     k, most = tape.budget.rows_per_person, shown["rows of a person"]
     for name, other in one.neighbours.items():
         count = changed(one.table, other)
@@ -45,15 +46,15 @@ def unproven(one, subject, tape):
     for rule, count in broken(subject, one.table).items():
         if count:
             yield f"the table itself breaks the rule {rule}"
-        elif not any(broken(subject, other)[rule] for other in one.neighbours.values()):
+        elif not any(found[rule] for found in breaches.values()):
             yield f"no neighbour breaks the rule {rule}"
     for name, least in one.exercises.items():
         if shown[name] < least:
             yield f"it does not exercise {name!r}: {shown[name]:.3g} where {least:.3g} is asked for"
 
 
-def evidence(one, subject, tape):
-    """How much of everything a ride shows, by name."""
+def evidence(one, subject, tape, breaches):
+    """How much of everything a ride shows, by name; `breaches` are the rules that each neighbour breaks."""
     shown = Counter({"rows of a person": max(changed(one.table, other) for other in one.neighbours.values())})
     for entry in tape.entries:
         shown[f"charge {entry.line.purpose}"] += int(np.size(entry.released))
@@ -70,8 +71,8 @@ def evidence(one, subject, tape):
         holes = [np.mean([cell == "" for cell in one.table[name]]) for name in privacy.learned]
         shown["missing"] = max(holes, default=0)
     shown["drafted"] = getattr(subject, "drafted", 0)
-    for other in one.neighbours.values():
-        shown.update({f"rule {kind_of(rule)}" for rule, count in broken(subject, other).items() if count})
+    for found in breaches.values():
+        shown.update({f"rule {kind_of(rule)}" for rule, count in found.items() if count})
     for field in schema_of(subject).fields if schema_of(subject) is not None else ():
         words = {"derived": field.derived, "levels": field.levels, "special": field.special, "follows": field.follows}
         shown.update(f"field {word}" for word, what in words.items() if what)
