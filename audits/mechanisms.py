@@ -226,10 +226,10 @@ def knorm_tables(name, change, other, neighbours="replace-one"):
         )
         sums = np.array([m[0].values.sum() for m in y])  # those of the exact tables must not be likelier than others
         told = [np.abs(sums - pair[0].sum()) < TINY for pair in tables]
-        return np.round(other - one, 9) + (10 * told[0] - 10.0 * told[1] if neighbours != "replace-one" else 0)
+        return np.stack([np.round(other - one, 9), told[0] * 1.0 - told[1]], axis=1)
 
-    floor = TIGHT if neighbours == "replace-one" else 0.9  # the sum moves too: fewer outcomes attain the claim
-    return Case(f"one-way tables, {name}", change, 1.0, draw, 200_000, 9_000, floor=floor)
+    # Loose noise attains its claim at more than half of its outcomes: by enumeration 0.531 against 0.195, whose ratio is e.
+    return Case(f"one-way tables, {name}", change, 1.0, draw, 200_000, 9_000, floor=TIGHT)
 
 
 def one_category(rows, own_gate):
