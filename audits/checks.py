@@ -320,7 +320,10 @@ def cells_alone(seed):
             seen.append(labels)
             return labels
 
-        with patch.object(LatticeCovering, "assign", watching), patch("covey._engines.local.BATCH_ENTRIES", entries):
+        with (
+            patch.object(LatticeCovering, "assign", watching),
+            patch.multiple("covey._engines.local", BATCH_ENTRIES=entries, LEAST_BATCH_ROWS=1),
+        ):
             private_centres(real_records(X, body), body, par, paper_gate(par, Streams.from_seed(seed)))
         return np.concatenate(seen)
 

@@ -91,6 +91,7 @@ def test_statistics_are_the_same_integers_in_any_batch_and_any_order(name, monke
     seen = []
     for order, entries in ((slice(None), 1 << 23), (slice(None), 1), (slice(None, None, -1), 7)):
         monkeypatch.setattr(local, "BATCH_ENTRIES", entries)
+        monkeypatch.setattr(local, "LEAST_BATCH_ROWS", 1)
         with spy_on_noise() as met, pytest.MonkeyPatch.context() as patch:
             patch.setattr("warnings.warn", lambda *a, **k: None)
             run(X[order], Streams.from_seed(3))
