@@ -13,6 +13,7 @@ from audits.odometer import Ride
 from audits.planting import Fault, replaced
 from covey._core.relations.formulas import Broken
 from covey._core.relations.literals import Cells
+from covey._core.tables.counts import part
 from covey._methods.relations.search import Search
 from covey.privacy.budget import RELATIONS, Budget
 from covey.privacy.gate import Moves
@@ -188,9 +189,9 @@ def scores_twice_as_sensitive():
     """Rows that break a candidate count twice in its score, and the noise of the choice is that of one."""
 
     def doubled(_):
-        return lambda broken, public: public - 2 * broken
+        return lambda tables, broken, of: 2 * np.concatenate([of.broken(tables), part(broken)[:, 0]])
 
-    return replaced((covey._methods.relations.search, "_scores", doubled))
+    return replaced((covey._methods.relations.search, "_violations", doubled))
 
 
 def size_in_a_function():
