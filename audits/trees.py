@@ -72,7 +72,7 @@ def number_ride(name, *arguments, important=(), target=None, triples=None, furth
 
     shows = {"rows of a person": each, "rule less_equal": 1, "field levels": 1, "field special": 1}
     shows |= {"candidates": 10} if triples else {}
-    shows |= {"charge important": 1} if important else {}
+    shows |= {"charge important": 1} if important or (target and not triples) else {}
     shows |= {"charge further queries": 1} if further else {}
     return Ride(name, make, table(0, *[PLAIN] * each), neighbours, stranger, shows)
 
@@ -85,6 +85,8 @@ def number_rides():
         number_ride("numbers, persons", 6.0, rows_per_person=2),
         number_ride("numbers, important pairs", 3.0, important=(("income", "age"), ("age", "ward"), ("came",))),
         number_ride("numbers, important pairs, (ε, δ)", 2.0, 1e-6, important=(("income", "age"), ("left", "ward"))),
+        number_ride("numbers, pairs of a target", 3.0, target="ward"),
+        number_ride("numbers, pairs of a target, (ε, δ)", 0.5, 1e-6, target="ward"),
         number_ride("numbers, further queries", 3.0, further=FURTHER),
         number_ride("numbers, further queries, (ε, δ)", 2.0, 1e-6, further=FURTHER),
         number_ride("numbers, triples", 30.0, triples=3),

@@ -174,10 +174,10 @@ def mixed() -> str:
         best = min(others, key=lambda way: others[way])
         won.append(f"{table}: {best} {others[best]:.3f}, covey {ours['TV2']:.3f}")
         for epsilon in EPSILONS:
-            own = averages(found, table, "covey", epsilon).get("trees", 0.0)
+            own = averages(found, table, "covey, target", epsilon).get("trees", 0.0)
             labels = {way: averages(found, table, way, epsilon).get("trees", 0.0) for way in PRIVATE if way != KNOWING}
             way = max(labels, key=lambda way: labels[way])
-            words = f"{way} learns the label to an AUC of {labels[way]:.3f}, covey's rows {own:.3f}"
+            words = f"{way} learns the label to an AUC of {labels[way]:.3f}, covey's rows with `target` {own:.3f}"
             gaps[labels[way] - own] = f"{table}, ε = {epsilon:g}: {words}"
     letter = {way: letters()[way, 1.0]["accuracy"] for way in ("covey", "Tab-PE")}
     lost = f"{gaps[max(gaps)]}; Artificial Characters: accuracy {letter['covey']:.2f}, Tab-PE {letter['Tab-PE']:.2f}"

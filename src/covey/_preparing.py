@@ -362,7 +362,7 @@ def plan(  # what is described, how many there are, and what is promised
     fixed = learns or schema.finds_relations or unit != 1 or (own and own.important)
     law = budget if fixed else least_noise(attributes, budget, n)
     found = predict(sizes, n, law, attributes, budget.delta)
-    focus = expected_focus(own, n, budget) if own and own.important.pairs else None
+    focus = expected_focus(own, n, budget) if own and own.focus(n, budget).pairs else None
     triples = None
     if own and own.important.triples:
         share = own.shares(n, budget, 1 - CERTIFICATE_SHARE).get("triples")

@@ -274,11 +274,35 @@ def test_a_target_leads_to_triples_with_it_and_the_bundle_draws_them_again(tmp_p
     assert missed(X, codes, 3) < 0.15
 
 
-def test_a_target_looks_for_triples_unasked_where_there_are_rows_enough():
-    """A public rule: rows for each column. Whoever asks for triples gets them at any size that noise allows."""
+def test_what_a_target_gets_follows_from_how_well_pairs_are_measured():
+    """A public rule: its own pairs where all pairs would be noise, triples where they are sharp, nothing between.
+
+    Whoever asks for triples gets them at any size that noise allows, and keeps the pairs that were named.
+    """
     unasked = Schema.from_dict({"fields": LETTERS, "covey": {"target": "c4"}})
-    asked = Schema.from_dict({"fields": LETTERS, "covey": {"target": "c4", "triples": 3}})
-    budget, q = make_budget(3, 1e-9), len(LETTERS)
-    plans = [RegainTables.of(Codec(schema), Fraction(0), pure=False).plan for schema in (unasked, asked)]
-    few, many = ([("triples" in plan.shares(n, budget, Fraction(1))) for plan in plans] for n in (1400 * q, 1600 * q))
-    assert (few, many) == ([False, True], [True, True])
+    asked, named = unasked.focus(triples=3), unasked.focus(("c0", "c1"))
+    plans = [RegainTables.of(Codec(schema), Fraction(0), pure=False).plan for schema in (unasked, asked, named)]
+
+    def gets(n):
+        shares = [plan.shares(n, make_budget(3, 1e-9), Fraction(1)) for plan in plans]
+        return [sorted({"important", "triples"} & set(own)) for own in shares]
+
+    assert gets(300) == [["important"], [], ["important"]]
+    assert gets(2_000) == [[], ["triples"], ["important"]]
+    assert gets(12_000) == [["triples"], ["triples"], ["important", "triples"]]
+    star, own = (plan.focus(300, make_budget(3, 1e-9)).pairs for plan in (plans[0], plans[2]))
+    assert (star, own) == (((0, 4), (1, 4), (2, 4), (3, 4), (4, 5)), ((0, 1),))
+
+
+def test_with_few_rows_pairs_with_a_target_come_out_closer():
+    X = table(1500)
+    X = X.with_columns([pl.Series(f"c{j}", X["c0"]) for j in (2, 5)])  # so that c0 is told by three columns
+    schema = Schema.from_dict({"fields": FIELDS})
+
+    def error(own, seed):
+        rows = covey.PrivateSynthesizer(1.0, schema=own, seed=seed).fit(X).sample(1500)
+        pairs = [[np.histogram2d(codes(f["c0"]), codes(f[c]), 6)[0] for c in ("c2", "c5")] for f in (X, rows)]
+        return np.abs(np.subtract(*pairs)).sum() / 6000
+
+    plain, chosen = (np.mean([error(own, seed) for seed in range(2)]) for own in (schema, schema.focus(target="c0")))
+    assert chosen < 0.8 * plain

@@ -33,15 +33,13 @@ from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
 
 AGAIN = Fraction(2, 5)  # of what pairs have: most of the gain, while the other pairs lose less than a third of theirs
+STAR = Fraction(4, 5)  # the same for pairs with a target, where all pairs together would be noise
 EMPHASIS = 4.0  # weight of an important pair in the fit, beside 1 for the others
 MANY = 16  # attributes from which on the pairs of a single one are a small part of all: an eighth
 ONE_WAY = 3.0  # weight of an important attribute among the one-way charges
 TRIPLES = Fraction(3, 20)  # of what pairs have, for choosing and measuring together: costs the pairs 8% more noise
 CHOOSING = Fraction(1, 5)  # of that; a choice needs little, its noise does not grow with the number of candidates
 CLEAR = 4.0  # deviations of the noise that a cell of average mass should stand above
-# Rows for each column from which on a target looks for triples unasked. With more (bank 1,861, cardio 4,083) trees learned
-# as much or more from its rows; with fewer (credit 875, telco 246, compas 228) they learned less.
-ROWS_A_COLUMN = 1500
 MOST_LEVELS = 12  # of an attribute in a triple
 MOST_CELLS = 4_000_000  # of all candidates' tables together: 32 MB
 MOST_LOOKS = 5_000_000_000  # rows times candidates: a minute
@@ -56,7 +54,7 @@ class Important:
     pairs: tuple[tuple[int, int], ...] = ()
     target: int | None = None
     triples: int = 0  # to look for at most; where there is a target, each names it
-    least_rows: int = 0  # for each column, with fewer of which no triple is looked for
+    unasked: bool = False  # whether nobody asked for triples, so that they must pay
 
     @classmethod
     def of(
@@ -74,6 +72,13 @@ class Important:
         every = [*named_pairs, *((a, b) for a in stars for b in range(q) if b != a)]
         pairs = tuple(sorted({(min(p), max(p)) for p in every}))
         return cls(frozenset(a for group in groups for a in group), pairs, target, triples)
+
+    def starred(self, q: int) -> Important:
+        """With every pair of the target, among q attributes, where no pair is named."""
+        at = self.target
+        if at is None or self.pairs:
+            return self
+        return replace(self, pairs=tuple((min(a, at), max(a, at)) for a in range(q) if a != at))
 
     def __bool__(self) -> bool:
         return bool(self.attributes) or self.target is not None or self.triples > 0
@@ -112,7 +117,7 @@ class Important:
         `budget` is what measuring them may spend. A table has as many cells as stand at CLEAR deviations on average.
         """
         candidates = self.candidates(q)
-        if not candidates or n * candidates > MOST_LOOKS or n < self.least_rows * q:
+        if not candidates or n * candidates > MOST_LOOKS:
             return 0, 0
         room = (MOST_CELLS / candidates) ** (1 / 3)
         for count in range(min(self.triples, candidates), 0, -1):

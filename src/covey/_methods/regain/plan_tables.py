@@ -18,7 +18,7 @@ from covey._core.noise.sensitivity import pair_table_sensitivity
 from covey._core.numbers.grid import BRANCHING, Attribute, Category, NumberGrid, grids
 from covey._core.tables.domain import Domain
 from covey._methods.model import CERTIFICATE_SHARE
-from covey._methods.regain.important import AGAIN, NOTHING, ONE_WAY, Important, triple_shares
+from covey._methods.regain.important import AGAIN, NOTHING, ONE_WAY, STAR, Important, triple_shares
 from covey._methods.regain.measure_tables import look_moves, pair_moves
 from covey.privacy.budget import Budget, exact
 from covey.privacy.gate import Moves
@@ -40,6 +40,9 @@ MOST_ONE_WAY = 0.4  # of the budget, for one-way tables under K-norm noise where
 # Distances from independent columns that nearly all tables have, that most have, and that none has: telco, adult and nltcs lie
 # between 0.1 and 0.16. Where the look's noise is more than so much of what pairs must reach, as with few columns, most is enough.
 CERTAIN, USUAL, BLIND, HOPELESS = 0.02, 0.05, 0.6, 0.2
+# What pairs must reach, below which a target looks for triples unasked, and beyond which its pairs are measured by themselves.
+# Set on bank and telco by what trees learn from the rows (docs/benchmarks/mixed.md).
+SHARP, DIM = 0.007, 0.05
 # n√(2ρ) beyond which, under (ε, δ), a look costs more than it saves: on telco at 177, and at 129 where rows are added or removed
 # (these count as more rows, as their noise is less), a fifth of the error.
 CLEAN = 110
@@ -183,6 +186,21 @@ class TablePlan:
         edge = 2 * pair_law(guess, budget).sd / n * sqrt(sum(sizes - 1))
         return float(PER_EDGE * edge / sum(1 - 1 / sizes))
 
+    def needed_of_all(self, n: int, budget: Budget) -> float:
+        """The same where pairs have all that one-way tables leave; 0 where there is no pair."""
+        if sum(size > 1 for size in self.declared.sizes) < 2:
+            return 0.0
+        return self.needed(n, budget.part(1 - self.one_way_part(n, budget)))
+
+    def focus(self, n: int, budget: Budget) -> Important:
+        """What is measured again: pairs that were named; if none was, those with a target where all pairs would be noise.
+
+        Whoever asks for triples gets what these leave.
+        """
+        own = self.important
+        free = own.target is not None and (own.unasked or not own.triples) and not budget.persons
+        return own.starred(len(self.attributes)) if free and self.needed_of_all(n, budget) > DIM else own
+
     def blur(self, n: int, budget: Budget) -> float:
         """The deviation of the noise of a look for a tenth of a budget."""
         live = sum(c > 1 for c in self.declared.sizes)
@@ -244,10 +262,12 @@ class TablePlan:
         shares = {"histograms": first, "pairs": rest - first}
         if self.ranked > 1 and first < rest:
             shares |= {"pairs": rest - first - ranks, "ranks": ranks}
-        if self.important.live(self.declared.sizes) and shares["pairs"]:
-            extra = AGAIN * shares["pairs"]
+        own, q = self.focus(n, budget), len(self.attributes)
+        if own.live(self.declared.sizes) and shares["pairs"]:
+            extra = (AGAIN if own is self.important else STAR) * shares["pairs"]
             shares |= {"pairs": shares["pairs"] - extra, "important": extra}
-        own, q = self.important, len(self.attributes)
+        if own.unasked and own.triples and self.needed_of_all(n, budget) > SHARP:
+            return shares
         return shares | triple_shares(shares["pairs"], lambda share: own.affordable(n, q, budget.part(share))[0] > 0)
 
     def parts(self, n: int, budget: Budget, rest: Fraction) -> Mapping[str, Fraction]:

@@ -245,7 +245,7 @@ def expected_focus(plan: TablePlan, n: int, budget: Budget) -> dict[str, float]:
 
     Single columns, merged categories and drawing add errors of their own, which do not shrink: docs/benchmarks/knowledge.md.
     """
-    guess, rest, own = coarse(plan.declared), 1 - CERTIFICATE_SHARE, plan.important
+    guess, rest, own = coarse(plan.declared), 1 - CERTIFICATE_SHARE, plan.focus(n, budget)
 
     def others(own: TablePlan) -> float:
         return pair_law(guess, budget.part(own.parts(n, budget, rest)["pairs"])).sd / n

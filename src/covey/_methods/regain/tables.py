@@ -33,7 +33,6 @@ from covey._methods.model import Asking, Fitted, Setting, paid_by
 from covey._methods.regain import measure_tables
 from covey._methods.regain.important import (
     NOTHING,
-    ROWS_A_COLUMN,
     Binned,
     Important,
     averaged,
@@ -113,8 +112,7 @@ class RegainTables:
     def of(cls, codec: Codec, certificate: Fraction, pure: bool) -> RegainTables:
         """The method for tables of a codec: its attributes, what its rules exclude, and what its schema says matters most."""
         important = Important.of(codec.important, len(codec.names), pure, codec.target, codec.schema.triples_wanted)
-        if codec.schema.triples is None:  # nobody asked for triples, so they must pay
-            important = replace(important, least_rows=ROWS_A_COLUMN)
+        important = replace(important, unasked=codec.schema.triples is None)
         return cls(certificate, codec.kinds, structural_zeros(codec), important)
 
     @cached_property
@@ -217,9 +215,9 @@ class RegainTables:
         else:
             law, counted = seen.measured.pairs
         pairs, sd = counted.values / n if counted.kept else np.zeros((merged.total, merged.total)), law.sd / n
-        extra = None
-        if told.has("important") and self.important.live(merged.sizes):
-            extra = yield from measure_important(tables, maps, self.important, merged, told)
+        extra, important = None, self.important.starred(len(maps)) if told.has("important") else self.important
+        if told.has("important") and important.live(merged.sizes):
+            extra = yield from measure_important(tables, maps, important, merged, told)
             pairs = averaged(pairs, sd, extra, merged)
         mean = shares - np.repeat(1 / merged.counts, merged.counts)
         centred = merged.off_blocks(pairs - np.outer(mean, mean))  # noisy covariances
@@ -245,7 +243,7 @@ class RegainTables:
         fine = self.boxes.on(seen.domain, [edges[:-1] for edges in seen.edges]) if self.boxes else None
         zeros = fine.gathered(sharp.maps, sharp.domain) if fine else None
         closely = extra is not None or self.important.target is not None
-        emphasis = self.important.weights(len(merged.sizes)) if closely else None
+        emphasis = important.weights(len(merged.sizes)) if closely else None
         goal = Goal(sharp.shares, sharp.covariances, sharp.domain, ranks, zeros, emphasis)
         last = 0.7 if told.has("triples") else 1.0
         found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
