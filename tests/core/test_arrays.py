@@ -5,15 +5,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from covey._core import arrays
-from covey._core.arrays import (
-    above_diagonal,
-    blas_threads,
-    hollow,
-    is_bits,
-    require_memory,
-    strips,
-    symmetric,
-)
+from covey._core.arrays import above_diagonal, blas_threads, hollow, is_bits, require_memory, strips, symmetric
 from covey.errors import ParameterError
 
 

@@ -11,12 +11,7 @@ from covey._core.paper.bodies import Ball, Box, Cube, HalfSpace, Intersection, P
 from covey._core.paper.covering import LatticeCovering
 from covey._entropy import Streams
 from covey._methods import paper
-from covey._methods.paper import (
-    anonymous_centres,
-    anonymous_parameters,
-    paper_parameters,
-    private_centres,
-)
+from covey._methods.paper import anonymous_centres, anonymous_parameters, paper_parameters, private_centres
 from covey._methods.records import boolean_records, real_records
 from covey.errors import ParameterError
 from covey.privacy import gate as gate_module

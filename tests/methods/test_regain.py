@@ -17,13 +17,7 @@ from covey._core.tables.distance import misplaced_bits
 from covey._core.tables.domain import Domain
 from covey._engines.local import ArrayRows
 from covey._entropy import Streams
-from covey._methods.regain.bits import (
-    declared_coding,
-    leading_directions,
-    measure_ball,
-    measure_matrix,
-    plan_bits,
-)
+from covey._methods.regain.bits import declared_coding, leading_directions, measure_ball, measure_matrix, plan_bits
 from covey._methods.regain.plan_tables import histogram_share
 from covey._methods.regain.predict import flag_matrices, predict
 from covey.demo import example_patients

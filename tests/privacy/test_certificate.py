@@ -9,15 +9,7 @@ from covey._core.noise.integers import CoveyNoise
 from covey._entropy import Streams
 from covey._html import card, meter
 from covey.privacy.budget import Charge
-from covey.privacy.certificate import (
-    NOISE_MISS,
-    Certificate,
-    Distances,
-    OutOfPlace,
-    _quantile,
-    certify,
-    of_hundred,
-)
+from covey.privacy.certificate import NOISE_MISS, Certificate, Distances, OutOfPlace, _quantile, certify, of_hundred
 from covey.privacy.gate import Exact
 
 DISTANCES = {1: 0.002, 2: 0.004, 3: 0.001}

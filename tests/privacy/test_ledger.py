@@ -634,10 +634,7 @@ def test_what_sqlite_says_is_put_into_words(ledger):
         ("SQLITE_BUSY_SNAPSHOT", "locked"),
         ("SQLITE_CORRUPT_VTAB", "by hand: words. Nothing"),
         ("SQLITE_NOTADB", "it is not an SQLite file"),
-        (
-            "SQLITE_BUSY",
-            "for more than 5 seconds. Nothing was charged; wait until that process ends and try again.$",
-        ),
+        ("SQLITE_BUSY", "for more than 5 seconds. Nothing was charged; wait until that process ends and try again.$"),
     ]:
         error = sqlite3.OperationalError("words")
         error.sqlite_errorcode = getattr(sqlite3, name)
@@ -699,11 +696,7 @@ def test_the_lock_is_held_until_the_mark_is_written(ledger, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 @pytest.mark.parametrize(
     ("moment", "charged"),
-    [
-        ("LedgerFile._commit = die", 0),
-        ("LedgerFile._write_mark = die", 1),
-        ("os.replace = die", 1),
-    ],
+    [("LedgerFile._commit = die", 0), ("LedgerFile._write_mark = die", 1), ("os.replace = die", 1)],
 )
 def test_death_around_the_commit_leaves_a_whole_charge_or_none(ledger, moment, charged):
     script = "def die(*arguments): os.kill(os.getpid(), 9)\n" + moment

@@ -14,10 +14,7 @@ from covey.errors import NotFittedError, ParameterError
 from covey.table.description import Description
 from tests.clinic import PACKAGE, clinic, described, ruled
 
-pytestmark = [
-    pytest.mark.usefixtures("quick_persons"),
-    pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning"),
-]
+pytestmark = [pytest.mark.usefixtures("quick_persons"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]
 
 
 def synthesizer(package=PACKAGE, **options):

@@ -51,12 +51,7 @@ class SparkRows(Rows):
     """
 
     def __init__(
-        self,
-        frame: Any,
-        encode: Encode,
-        p: int,
-        ahead: Sequence[Callable[[Array], Any]] = (),
-        read: Read | None = None,
+        self, frame: Any, encode: Encode, p: int, ahead: Sequence[Callable[[Array], Any]] = (), read: Read | None = None
     ) -> None:
         self._frame, self._encode, self.p = frame, encode, p
         self._read = read or partial(_gathered, rows=max(1, min(BATCH_ROWS, BATCH_ENTRIES // p)))

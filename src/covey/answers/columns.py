@@ -60,9 +60,7 @@ class Columns:
     """The encoded columns of one table, or of several, by their places among all."""
 
     described: Description
-    edges: Mapping[int, Integers] = field(
-        default_factory=dict
-    )  # of a number's units in codes, where it was measured so
+    edges: Mapping[int, Integers] = field(default_factory=dict)  # of a number's units in codes, where it was measured
     shares: Mapping[int, Floats] = field(default_factory=dict)  # of the units of each column: which bins are light
     left_out: tuple[str, ...] = ()  # columns of the confidential table of which learning found nothing
 
@@ -310,11 +308,8 @@ class Columns:
         return [self._wish(name, value) for name, value in named(wanted).items()]
 
     def _wish(self, name: str, value: Any) -> Wish:
-        (codes, ranges), scale, empty = (
-            self._meant(name, value),
-            self.scale(name),
-            self.missing(self.called[self.place(name)]),
-        )
+        codes, ranges = self._meant(name, value)
+        scale, empty = self.scale(name), self.missing(self.called[self.place(name)])
         specials = {} if scale is None else {code: SPECIAL + k for k, code in enumerate(scale.words.values())}
         cells = [NO_VALUE if empty[code] else specials.get(code, code) for code in codes]
         return Wish(self.place(name), (*ranges, *((cell, cell) for cell in cells)))

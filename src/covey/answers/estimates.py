@@ -258,10 +258,8 @@ class Moments:
     def _splitting(self, i: int, j: int) -> Floats:
         """How a product moves with one-way shares through the mean scores of bins: (s_i − t_bin)·E[other | bin]."""
         own, score, other = self.features[i], self.scores[i], self.scores[j]
-        bins, table = (
-            self.evidence.bins(own.attribute),
-            self.evidence.table((own.attribute, self.features[j].attribute)),
-        )
+        bins = self.evidence.bins(own.attribute)
+        table = self.evidence.table((own.attribute, self.features[j].attribute))
         share = np.maximum(np.bincount(bins, self.shares[own.attribute]), TINY)
         given = np.clip((table @ other) / share, other.min(), other.max())
         return np.asarray((own.scores - score[bins]) * given[bins])

@@ -149,12 +149,7 @@ class Gate:
     """
 
     def __init__(
-        self,
-        budget: Budget,
-        shares: Mapping[str, Fraction],
-        streams: Streams,
-        source: str = "covey",
-        steps: int = 1,
+        self, budget: Budget, shares: Mapping[str, Fraction], streams: Streams, source: str = "covey", steps: int = 1
     ) -> None:
         if any(share < 0 for share in shares.values()) or sum(shares.values(), Fraction(0)) > 1:
             raise InternalError("planned charges are not negative and sum to the budget at most.")

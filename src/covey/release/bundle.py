@@ -124,11 +124,7 @@ def claim_target(folder: Path, force: bool) -> Iterator[Path]:
 
 
 def _fill(
-    release: AnyRelease,
-    folder: Path,
-    parquet: bool,
-    about: About,
-    tick: Callable[[float], None] = lambda _: None,
+    release: AnyRelease, folder: Path, parquet: bool, about: About, tick: Callable[[float], None] = lambda _: None
 ) -> ReportInputs:
     """Write the rows and all that cannot be made from them again."""
     writing, suffix = (writing_parquet, "parquet") if parquet else (writing_csv, "csv")

@@ -29,11 +29,7 @@ Ends = tuple[Floats, Floats]  # of the bands of a column's labels
 
 
 def distributions(
-    columns: Sequence[Column],
-    counts: Sequence[Integers],
-    private: bool,
-    bands: Any = None,
-    of: str = "",
+    columns: Sequence[Column], counts: Sequence[Integers], private: bool, bands: Any = None, of: str = ""
 ) -> Part:
     """One-way distributions of the synthetic rows; in wide tables of the first columns of each kind.
 
@@ -132,12 +128,7 @@ def _plain(value: float) -> str:
 
 
 def pair_map(
-    columns: Sequence[Column],
-    some: Integers,
-    rows: int,
-    bands: Any = None,
-    fine: Integers | None = None,
-    of: str = "",
+    columns: Sequence[Column], some: Integers, rows: int, bands: Any = None, fine: Integers | None = None, of: str = ""
 ) -> Part | None:
     """The associations of the synthetic rows as a map, and the strongest of them as a list; nothing for one column.
 

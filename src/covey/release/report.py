@@ -22,14 +22,7 @@ from covey._methods.regain.predict import small_groups
 from covey.errors import ParameterError
 from covey.privacy.certificate import WORDS, Distances, of_hundred
 from covey.release import charts
-from covey.release.contents import (
-    NOTHING_SAID,
-    About,
-    AnonymousRelease,
-    AnyRelease,
-    Bounds,
-    PrivateRelease,
-)
+from covey.release.contents import NOTHING_SAID, About, AnonymousRelease, AnyRelease, Bounds, PrivateRelease
 from covey.release.page import Part, attempted, render, section
 from covey.release.pictures import beside, distributions, pair_map
 from covey.release.statements import guarantee_words, risks, why
@@ -85,10 +78,7 @@ def _domain(field: Field) -> str:
 
 
 def report_html(
-    release: AnyRelease,
-    digests: Mapping[str, str],
-    seen: ReleaseTally | None = None,
-    about: About = NOTHING_SAID,
+    release: AnyRelease, digests: Mapping[str, str], seen: ReleaseTally | None = None, about: About = NOTHING_SAID
 ) -> str:
     """The page of a bundle whose rows are in files with these SHA-256 digests; `seen` has counted these rows."""
     seen = ReleaseTally.of(release) if seen is None else seen

@@ -22,15 +22,7 @@ from covey._engines.local import ArrayRows
 from covey._engines.rows import Counted, Mapped, Rows
 from covey._entropy import SEEDED_MARK, Streams
 from covey._methods.laws import PaperLaw
-from covey._methods.learning import (
-    SHARE,
-    Learned,
-    assumed,
-    check_learning,
-    expected_codec,
-    learn,
-    with_known_domains,
-)
+from covey._methods.learning import SHARE, Learned, assumed, check_learning, expected_codec, learn, with_known_domains
 from covey._methods.model import CERTIFICATE_SHARE, OF_SIZE, SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
 from covey._methods.paper import PaperParameters, check_options, paper_parameters, private_centres
 from covey._methods.persons.law import PersonsLaw

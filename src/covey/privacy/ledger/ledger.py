@@ -9,15 +9,7 @@ from pathlib import Path
 
 from covey.errors import ArgumentError, LedgerError, ParameterError, UnknownDatasetError, whole_number
 from covey.privacy.ledger.file import FIRST, Books, Event, LedgerFile
-from covey.privacy.ledger.status import (
-    Amount,
-    Composition,
-    DatasetStatus,
-    check_costs,
-    check_rho,
-    check_text,
-    spelled,
-)
+from covey.privacy.ledger.status import Amount, Composition, DatasetStatus, check_costs, check_rho, check_text, spelled
 from covey.privacy.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 
 # Opened without a word about δ, a dataset takes a thousand releases at the usual 1e-9, and none at a careless 1e-5.
