@@ -145,12 +145,10 @@ def test_what_matters_most_has_larger_weights_which_are_paid_for():
     """A pair's tables weigh four times as much, those of a column and of the target twice; one-way tables three times."""
     budget = make_budget(1.0, 1e-9, persons=True)
     plan = replace(PLAN, important=Important(frozenset({3}), ((0, 2),), 1))
-    plain = {
-        (kind, columns): weight for (kind, weight), sets in PLAN.tables(10_000, budget).items() for columns in sets
-    }
-    heavy = {
-        (kind, columns): weight for (kind, weight), sets in plan.tables(10_000, budget).items() for columns in sets
-    }
+    plain, heavy = (
+        {(kind, columns): weight for (kind, weight), sets in own.tables(10_000, budget).items() for columns in sets}
+        for own in (PLAN, plan)
+    )
     assert plain.keys() == heavy.keys()
     times = {key: heavy[key] / weight for key, weight in plain.items()}
     assert times["across", (0, 2)] == 4
@@ -165,13 +163,8 @@ def test_what_matters_most_has_larger_weights_which_are_paid_for():
     kernels = [(Query([columns], factors, of=kind).kernel(), float(w)) for (kind, columns), w in heavy.items()]
     people = [town(40, seed=3).some(k, 1) for k in range(16)]
     own = [[kernel(who).integers()[0] / WEIGHT_STEPS for kernel, _ in kernels] for who in people]
-    gaps = [
-        sum(
-            w * np.array([np.abs(x - y).sum(), ((x - y) ** 2).sum()])
-            for x, y, (_, w) in zip(a, b, kernels, strict=True)
-        )
-        for a, b in combinations(own, 2)
-    ]
+    apart = [[(w, x - y) for x, y, (_, w) in zip(a, b, kernels, strict=True)] for a, b in combinations(own, 2)]
+    gaps = [sum(w * np.array([np.abs(x).sum(), (x**2).sum()]) for w, x in pair) for pair in apart]
     moves = table_moves(weights_of(plan.tables(10_000, budget)))
     assert (np.array(gaps) <= [float(moves.l1), float(moves.l2_squared)]).all()
     unpaid = table_moves(weights_of(PLAN.tables(10_000, budget)))

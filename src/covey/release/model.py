@@ -21,7 +21,7 @@ import numpy as np
 from covey._core.arrays import Array, symmetric
 from covey._core.draw.events import SequenceLaw
 from covey._core.fit.centres import Triples
-from covey._core.fit.events import EventModel
+from covey._core.fit.events import EventModel, Tie
 from covey._core.fit.spectrum import Spectrum
 from covey._core.numbers.grid import Attribute, Cells, Measure, NumberGrid
 from covey._core.paper.blocks import WeightedPoints
@@ -74,6 +74,8 @@ def model_arrays(fitted: Fitted) -> dict[str, Any]:
         for k, model in enumerate(law.sequences.models):
             arrays |= {f"{k} {name}": np.asarray(getattr(model, name)) for name in PARTS}
         arrays |= {f"tilt {q} {a}": factors for (q, a), factors in law.sequences.tilts.items()}
+        for a, tie in law.sequences.ties.items():
+            arrays[f"tie {a}"] = np.array([tie.again, tie.lasting, tie.rho, tie.free, *tie.bins])
     elif isinstance(law, RowLaw):
         arrays |= {"weights": law.cloud.weights, "points": law.cloud.points}
     if isinstance(law, CodeLaw):  # ranks that swaps of rows keep; triples that were measured, and their levels
@@ -148,11 +150,12 @@ def _persons(model: Mapping[str, Array], package: Description, folder: Path) -> 
     ]
     starts = [cells[j].edges[:-1] if j in cells else np.arange(size) for j, size in enumerate(sizes)]
     barred, timing = Across.of(across_zeros(package), first, starts), package.events.timing
-    named = [name.split()[1:] for name in model if name.startswith("tilt ")]
-    tilts = {(int(q), int(a)): model[f"tilt {q} {a}"] for q, a in named}
-    law = SequenceLaw(
-        models, whole, Domain(tuple(sizes[first:]), tuple(ordered[first:])), counts, barred, timing, tilts
-    )
+    places = [name.split()[1:] for name in model if name.startswith("tilt ")]
+    tilts = {(int(q), int(a)): model[f"tilt {q} {a}"] for q, a in places}
+    named = [(a, model[f"tie {a}"]) for a in range(len(sizes) - first) if f"tie {a}" in model]
+    ties = {a: Tie(float(x[0]), bool(x[1]), float(x[2]), int(x[3]), x[4:].astype(np.int64)) for a, x in named}
+    events = Domain(tuple(sizes[first:]), tuple(ordered[first:]))
+    law = SequenceLaw(models, whole, events, counts, barred, timing, tilts, ties)
     last = 0 if timing.order is None else attributes[first + timing.order].size - 1
     measured = read_measurements(folder, [*(kind.size for kind in attributes), package.link.at_most + 1])
     if measured is None:

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from covey._core.draw import events as events_module
-from covey._core.draw.events import SequenceLaw, _pick, laid_in_order, shuffled
-from covey._core.fit.events import EventModel
+from covey._core.draw.events import SequenceLaw, _pick, in_line, laid_in_order, shuffled
+from covey._core.fit.events import EventGoal, EventModel, Tie, rank_correlation, ties
 from covey._core.tables.domain import Domain
-from covey._core.tables.events import Histories, Timing, averaged_table
+from covey._core.tables.events import WEIGHT_STEPS, Histories, Timing, averaged_table
 
 PERSONS, EVENTS = Domain((2, 4), (False, True)), Domain((2,), (False,))
 COUNTS = np.array([0.25, 0.25, 0.25, 0.25])
@@ -117,3 +118,44 @@ def test_a_draw_has_an_event_even_where_the_law_has_none():
     never = SequenceLaw([model, model], PERSONS, EVENTS, np.array([1.0, 0.0, 0.0, 0.0]))
     for n in (1, 2, 50):
         assert len(never.draw(n, np.random.default_rng(n)).owner) == 1
+
+
+@pytest.mark.parametrize(("kind", "again"), [("step", 0.6), ("two", 0.6), ("step", 0.0)])
+def test_kept_levels_are_found_again_in_tables_of_two_events_and_leave_the_law_of_each(kind, again):
+    laws, same, three = np.stack([np.linspace(1, 4, 8), np.linspace(4, 1, 8)]) / 20, np.arange(8), np.eye(4)[3]
+    model = EventModel(np.append([0.5, 0.5], three)[None], np.array([[0.6, 0.4]]), laws, np.eye(2), 0.5)
+    own = SequenceLaw(
+        [model], PERSONS, Domain((8,), (False,)), three, ties={0: Tie(again, kind == "two", 0.0, 0, same)}
+    )
+    drawn = own.draw(20_000, np.random.default_rng(5))
+    x = drawn.events[:, 0]
+    assert np.bincount(x) / len(x) == pytest.approx(model.first[0] @ laws, abs=0.006)
+    table = averaged_table(drawn, kind, (x, x), (8, 8)) / (drawn.n * WEIGHT_STEPS)
+    target, weight = {"one": np.zeros((1, 14)), kind: (table + table.T) / 2}, {kind: np.full((8, 8), 1e6)}
+    found = ties(EventGoal(PERSONS, own.events, target, weight, (2 / 3, 1 / 3)), [model], [same], [0])[0]
+    assert found.again == pytest.approx(again, abs=0.05)
+    assert found.lasting == (kind == "two")
+
+
+def test_values_follow_each_other_inside_bins_and_bins_stay():
+    """Normal numbers in a chain, as 48 values in 4 bins: handed out at random in a bin they lose what they say inside."""
+    g = np.random.default_rng(6)
+    z = g.standard_normal((5000, 4))
+    for t in range(1, 4):
+        z[:, t] = 0.9 * z[:, t - 1] + np.sqrt(1 - 0.81) * z[:, t]
+    true, bins, sort = (48 * ndtr(z)).astype(int).ravel(), np.arange(48) // 12, np.arange(20_000) % 2
+    at_random = true // 12 * 12 + g.integers(0, 12, 20_000)
+    linked = Histories(np.zeros((5000, 1)), at_random[:, None], np.repeat(np.arange(5000), 4), 4)
+    table = averaged_table(linked, "step", (true // 12, true // 12), (4, 4)) / (5000 * WEIGHT_STEPS)
+    target = {"one": np.append(np.zeros(6), np.full(4, 0.25))[None], "step": table}
+    goal = EventGoal(PERSONS, Domain((4,), (True,)), target, {"step": np.ones((4, 4))}, (1.0, 0.0))
+    rho = rank_correlation(goal, slice(0, 4))
+    assert rho == pytest.approx(0.9, abs=0.02)
+    found = in_line(linked, at_random, Tie(0.0, False, rho, 0, bins), sort, g)
+
+    def following(x):
+        return np.corrcoef(x.reshape(-1, 4)[:, :3].ravel(), x.reshape(-1, 4)[:, 1:].ravel())[0, 1]
+
+    assert following(at_random) < 0.79 < 0.87 < following(found) < following(true) + 0.01
+    assert (found // 12 == at_random // 12).all()
+    assert (np.bincount(found * 2 + sort) == np.bincount(at_random * 2 + sort)).all()

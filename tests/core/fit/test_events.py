@@ -92,9 +92,8 @@ def test_a_fit_goes_on_to_a_table_of_three_and_keeps_what_pairs_said(monkeypatch
     def tables(own):
         even = np.full(len(own.persons), 1 / len(own.persons))
         found = table_of(even, three.triples.shares(own.persons, persons), (0, 1, 2))
-        return np.abs(found - coarse).sum() / 2, np.abs(
-            (own.persons.T @ own.persons * even[0] - pairs)[weight["person"] > 0]
-        )
+        apart = own.persons.T @ own.persons * even[0] - pairs
+        return np.abs(found - coarse).sum() / 2, np.abs(apart[weight["person"] > 0])
 
     assert tables(before[0])[0] > 0.2
     assert tables(after[0])[0] < 0.05

@@ -11,18 +11,14 @@ from covey.measure.query import Factor, Query
 
 MOST = 6
 SIZES = (2, 3), (3, 2)
-TABLES = [
-    ("person", (0, 1)),
-    ("person", (1, 4)),
-    ("person", (0, 1, 4)),
-    ("across", (0, 2)),
-    ("across", (4, 3)),
-    ("event", (2, 3)),
-    ("step", (2, 2)),
-    ("step", (2, 3)),
-    ("two", (2, 2)),
-    ("two", (2, 3)),
-]
+COLUMNS = {
+    "person": [(0, 1), (1, 4), (0, 1, 4)],
+    "across": [(0, 2), (4, 3)],
+    "event": [(2, 3)],
+    "step": [(2, 2), (2, 3)],
+    "two": [(2, 2), (2, 3)],
+}
+TABLES = [(kind, columns) for kind, sets in COLUMNS.items() for columns in sets]
 
 
 def averaged(linked, kind, columns, counts=None):

@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy import special
 
 from covey._core.arrays import Array, Floats, Integers, counted
 from covey._core.draw.balanced import Kept, sample_by_centre
-from covey._core.fit.events import EventModel
+from covey._core.fit.events import EventModel, Tie
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.tables.domain import Domain
 from covey._core.tables.events import Histories, Timing, count_bins, position_starts
@@ -22,6 +23,7 @@ from covey._core.tables.zeros import NOTHING_BARRED, Across
 
 NOT_TIMED = Timing()  # no attribute says when an event was
 EXCHANGES = 8  # proposed for each person: centres are small, and five bring tables as near to their law as eighty do
+SWEEPS = 4  # over all events, before values are exchanged inside bins
 LEAST = 1e-12  # of a law, for a value that has none: where all others are barred it is drawn
 
 
@@ -37,6 +39,7 @@ class SequenceLaw:
     timing: Timing = NOT_TIMED  # which attributes of events say when
     # By class of places and attribute: factors of its categories there.
     tilts: Mapping[tuple[int, int], Floats] = field(default_factory=dict)
+    ties: Mapping[int, Tie] = field(default_factory=dict)  # of attributes of events, to the events before
 
     def draw(self, n: int, public: np.random.Generator, mended: Callable[[int], None] = lambda _: None) -> Histories:
         """n persons and their events, as codes; `mended` is told how many events were drawn anew, for their person's sake."""
@@ -64,11 +67,17 @@ class SequenceLaw:
         meets = self.barred.meets(drawn[:, :-1]) if self.barred else None
         blocks = [own.events[:, self.events.block(a)] for a in range(len(self.events.sizes))]
         kind = _pick(own.first, centre[who], public)
-        events, owner, turn = [], [], []
+        tied = {a: tie for a, tie in self.ties.items() if tie.again}
+        levels, bases = dict[int, Floats](), {a: public.random(len(who)) for a in tied}
+        events, owner, turn, sorts = [], [], [], []
         for t in range(len(self.counts) - 1):
             if not len(who):
                 break
-            picked = np.stack([_pick(block, kind, public) for block in self._at(blocks, t)], axis=1)
+            for a, tie in tied.items():
+                levels[a] = np.where(public.random(len(who)) < tie.again, bases[a], public.random(len(who)))
+                bases[a] = bases[a] if tie.lasting else levels[a]
+            laws = enumerate(self._at(blocks, t))
+            picked = np.stack([_pick(law, kind, public, levels.get(a)) for a, law in laws], axis=1)
             if meets is not None:
                 for a, rows, barred in self.barred.breaking(meets[who], picked):
                     picked[rows, a] = _pick((blocks[a] + LEAST) * ~barred, kind[rows], public)
@@ -76,8 +85,10 @@ class SequenceLaw:
             events.append(picked)
             owner.append(who)
             turn.append(np.full(len(who), t))
+            sorts.append(kind)
             on = many[who] > t + 1
             who, kind = who[on], kind[on]
+            bases = {a: base[on] for a, base in bases.items()}
             chained = public.random(len(who)) < own.sticky
             fresh = _pick(own.kinds, centre[who], public)
             kind = np.where(chained, _pick(own.chain, kind, public), fresh)
@@ -86,7 +97,12 @@ class SequenceLaw:
             return Histories(drawn[:, :-1], empty, np.zeros(0, dtype=np.int64), len(self.counts) - 1)
         whose, when = np.concatenate(owner), np.concatenate(turn)
         order = np.lexsort((when, whose))
-        return Histories(drawn[:, :-1], np.concatenate(events)[order], whose[order], len(self.counts) - 1)
+        found = Histories(drawn[:, :-1], np.concatenate(events)[order], whose[order], len(self.counts) - 1)
+        sort = np.concatenate(sorts)[order] * len(self.counts) + (when[order] if self.tilts else 0)
+        for a, tie in self.ties.items():
+            if tie.rho:
+                found.events[:, a] = in_line(found, found.events[:, a], tie, sort, public)
+        return found
 
     def _at(self, blocks: list[Floats], t: int) -> list[Floats]:
         """The laws of an event at place t: the place is known, and tilts the others; first events alone follow none."""
@@ -115,6 +131,33 @@ class SequenceLaw:
         for j, (a, b) in enumerate(zip(starts, stops, strict=True)):
             law[j, : b - a] = self.counts[a:b] + 1e-12
         return np.asarray(starts[bins] + _pick(law, bins, public))
+
+
+def in_line(linked: Histories, codes: Integers, tie: Tie, sort: Integers, public: np.random.Generator) -> Integers:
+    """Codes of an attribute, exchanged among events of one bin and one sort so that they follow each other inside bins too.
+
+    Normal numbers with the tie's correlation from each event to the next, given the bins that they lie in, say who gets which
+    (Gibbs: every other event in turn). Tables over bins stay as they are, and so does the law of an event of each sort.
+    """
+    bins = tie.bins[codes]
+    sizes = np.bincount(bins, minlength=int(tie.bins.max()) + 1)
+    sizes[: tie.free] = 0
+    above = np.cumsum(sizes) / max(int(sizes.sum()), 1)
+    inside = np.stack([np.append(0.0, above[:-1]), above])[:, bins]
+    low, high = special.ndtri(np.where(bins < tie.free, [[0.0], [1.0]], inside))
+    before, after = linked.places > 0, np.append(linked.places[1:] > 0, False)
+    within = before & after
+    precision = np.where(before | after, 1 + within * tie.rho**2, 1 - tie.rho**2) / (1 - tie.rho**2)
+    slope, spread = tie.rho / (1 + within * tie.rho**2), 1 / np.sqrt(precision)
+    z = np.append(special.ndtri(np.clip(inside.mean(axis=0), 1e-6, 1 - 1e-6)), 0.0)
+    for rows in [np.flatnonzero(linked.places % 2 == k) for k in (0, 1)] * SWEEPS:
+        mean = slope[rows] * (before[rows] * z[rows - 1] + after[rows] * z[rows + 1])
+        first, last = (special.ndtr((end[rows] - mean) / spread[rows]) for end in (low, high))
+        level = first + public.random(len(rows)) * (last - first)
+        z[rows] = mean + spread[rows] * special.ndtri(np.clip(level, 1e-9, 1 - 1e-9))
+    found, same = np.empty_like(codes), sort * len(sizes) + bins
+    found[np.lexsort((z[:-1], same))] = codes[np.lexsort((codes, same))]
+    return found
 
 
 def laid_in_order(linked: Histories, timing: Timing, last: int) -> Histories:
@@ -154,13 +197,14 @@ def shuffled(linked: Histories, public: np.random.Generator) -> Histories:
     return Histories(persons, linked.events[order], owner[order], linked.most)
 
 
-def _pick(laws: Floats, which: Array, public: np.random.Generator) -> Integers:
-    """A code for each row, from the law (a row of `laws`) that it names; stratified among the rows of a law."""
+def _pick(laws: Floats, which: Array, public: np.random.Generator, levels: Floats | None = None) -> Integers:
+    """A code for each row, from the law (a row of `laws`) that it names: at its level, or stratified among the rows of a law."""
     if not len(which):
         return np.zeros(0, dtype=np.int64)
     order = np.lexsort((public.random(len(which)), which))
     own = which[order].astype(np.int64)
     u = (counted(np.bincount(own)) + public.random(len(own))) / np.bincount(own)[own]
+    u = u if levels is None else levels[order]
     size = laws.shape[1]
     below = np.cumsum(laws, axis=1)
     below = below / below[:, -1:]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from covey._core.arrays import Floats
+from covey._core.arrays import Floats, Integers
 from covey._core.fit.centres import LEAST, Triples, table_of, tilted, triple_pull
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.tables.domain import Domain
@@ -32,6 +32,8 @@ RATE = 0.08  # of Adam's first step; it falls along a cosine
 PRIOR = {"a": 1.0, "p": 0.06, "t": 0.015, "r": 0.005}
 # Logit that the chain's probability is drawn to, and how strongly: left free it goes to 1.
 STICKY, STICKY_PRIOR = -0.5, 30.0
+# Ties: the most that is kept, how much nearer a table must come for one, in units of its noise, and terms of a series.
+CLOSEST, CHANCE, TERMS = 0.98, 2.0, 40
 
 Parameters = dict[str, Floats]
 Tables = dict[str, Floats]
@@ -204,6 +206,66 @@ def objective(goal: EventGoal, x: Parameters) -> tuple[float, Parameters]:
     away = x["s"] - STICKY
     found["s"] = found["s"] + STICKY_PRIOR * away
     return loss + STICKY_PRIOR * float((away**2).sum()) / 2, found
+
+
+@dataclass(frozen=True)
+class Tie:
+    """How an attribute of a person's events goes on beyond what their kinds say, and inside its bins."""
+
+    again: float  # probability that an event draws at the level of the one before, in its own kind's law
+    lasting: bool  # or, where events have no order, at a level of its person
+    rho: float  # correlation of normal ranks with the next event's, by which values of a bin are exchanged
+    free: int  # so many first bins have no place in the order: special values
+    bins: Integers  # category or cell → bin
+
+
+def ties(goal: EventGoal, models: Sequence[EventModel], maps: Sequence[Integers], free: list[int]) -> dict[int, Tie]:
+    """Ties of attributes of events, from what was measured of two events and what models leave of it; `free` as in a tie.
+
+    A level is kept with the probability that comes nearest to the table, if that is nearer by more than chance. Whatever it is,
+    each event has the law of its kind. Two events at one level, of kinds k and l, share min(F_k(b), F_l(c)) up to b and c.
+    """
+    kind, passes = "step" if "step" in goal.target else "two", [_Pass(goal, own) for own in models]
+    found, again, joints = dict[int, Tie](), np.linspace(0.0, CLOSEST, 50), list[Floats]()
+    for one in passes:
+        one.tables()
+        joints.append(one.J if kind == "step" else one.D)
+    for j, to in enumerate(maps):
+        block, size = goal.events.block(j), goal.events.sizes[j]
+        if kind not in goal.target or not goal.weight[kind][block, block].any():
+            continue
+        alone, same = np.zeros((2, size, size))
+        for own, joint in zip(models, joints, strict=True):
+            laws = own.events[:, block]
+            below = np.cumsum(laws, axis=1)
+            both = np.tensordot(joint, np.minimum(below[:, None, :, None], below[None, :, None, :]), 2)
+            alone += laws.T @ joint @ laws / len(models)
+            same += np.diff(np.diff(both, axis=0, prepend=0.0), axis=1, prepend=0.0) / len(models)
+        share = (again if kind == "step" else again**2)[:, None, None]
+        gap = alone + share * (same - alone) - goal.target[kind][block, block]
+        off = (goal.weight[kind][block, block] * gap**2).sum(axis=(1, 2)) + CHANCE * (again > 0)
+        inside = kind == "step" and goal.events.ordered[j] and free[j] + 1 < size < len(to)
+        rho = rank_correlation(goal, slice(block.start + free[j], block.stop)) if inside else 0.0
+        found[j] = Tie(float(again[np.argmin(off)]), kind == "two", rho, free[j], to)
+    return found
+
+
+def rank_correlation(goal: EventGoal, block: slice) -> float:
+    """The correlation of two normal numbers whose table, cut into bins of an attribute's shares, is nearest to that of its steps.
+
+    In Hermite's polynomials the table is Σ ρᵐ·h_m·h_mᵀ (Mehler).
+    """
+    share = np.maximum(goal.target["one"][0, goal.persons.total :][block], LEAST)
+    share, table = share / share.sum(), goal.target["step"][block, block]
+    x = special.ndtri(np.clip(np.cumsum(share)[:-1], LEAST, 1 - LEAST))
+    density = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+    before, now, terms = np.zeros_like(x), np.ones_like(x), [share]
+    for m in range(1, TERMS):  # polynomials are divided by √m!, and ∫ He_m φ up to x is −He_{m−1}(x)·φ(x)
+        terms.append(np.diff(np.pad(-now * density / np.sqrt(m), 1)))
+        before, now = now, (x * now - np.sqrt(m - 1) * before) / np.sqrt(m)
+    h, rho = np.array(terms), np.linspace(0.0, CLOSEST, 50)
+    gap = float(table.sum()) * np.einsum("rm,mb,mc->rbc", rho[:, None] ** np.arange(TERMS), h, h) - table
+    return float(rho[np.argmin((goal.weight["step"][block, block] * gap**2).sum(axis=(1, 2)))])
 
 
 class _Pass:

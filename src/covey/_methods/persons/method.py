@@ -17,7 +17,7 @@ import numpy as np
 
 from covey._core.arrays import Floats, Integers, blas_threads
 from covey._core.draw.events import SequenceLaw
-from covey._core.fit.events import EventGoal, EventModel, fit_events
+from covey._core.fit.events import EventGoal, EventModel, fit_events, ties
 from covey._core.fit.shrinkage import beyond_noise, denoise_histogram
 from covey._core.numbers.grid import Attribute, comparison_edges
 from covey._core.paper.blocks import WeightedPoints
@@ -103,7 +103,10 @@ class RegainPersons:
                 chosen, goal = yield from self._triples(split, goal, models, told)
                 found = [*found, *chosen]
                 models = fit_events(goal, generator, told.tick, zeros, models) if goal.triples is not None else models
-            sequences = replace(split.law(models, seen, own), barred=barred, timing=plan.timing)
+            free = [len(np.unique(to[:k])) for to, k in zip(seen.maps, seen.specials, strict=True)]
+            when, tied = plan.timing, ties(goal, models, seen.maps[first:], free[first:])
+            tied = {a: tie for a, tie in tied.items() if a not in (when.order, when.position, when.gap)}
+            sequences = replace(split.law(models, seen, own), barred=barred, timing=when, ties=tied)
             if place is not None:
                 sequences = replace(sequences, tilts=tilted(found, place, split, seen, sequences))
             sides = one_way.found[:first], one_way.found[first:]
