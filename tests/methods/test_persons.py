@@ -235,6 +235,25 @@ def test_few_persons_are_advised_against_by_public_numbers():
     assert "without delta" in few_persons(8000, pure)
 
 
+@pytest.mark.parametrize("ordered", [True, False])
+def test_of_few_persons_steps_and_what_matters_are_measured(ordered):
+    """Others would be noise that one-way tables pay for; pure ε, a larger ε and events without attributes keep them all."""
+    budget, plan = make_budget(1.0, 1e-9, persons=True), PersonsPlan(PERSONS, EVENTS, 5, ordered)
+    named = replace(plan, important=Important(frozenset(), ((0, 2),)))
+    link = "step" if ordered else "two"
+    assert {kind: sets for (kind, _), sets in plan.tables(900, budget).items()} == {link: [(2, 2), (3, 3)]}
+    assert {kind: sets for (kind, _), sets in named.tables(900, budget).items()}["across"] == [(0, 2)]
+    assert sum(plan.shares(900, budget, Fraction(1, 20)).values()) == 1
+    assert plan.shares(900, budget, Fraction(1, 20))["histograms"] > plan.shares(1100, budget, 0)["histograms"]
+    for usual in (make_budget(1.0, persons=True), make_budget(2.0, 1e-9, persons=True)):
+        assert len(plan.tables(900, usual)) > 3
+    assert not replace(plan, events=(Category(1),)).few(900, budget)
+    found, gate = fitted(town(400), 1.0, 1e-6, plan=plan)
+    assert {m.query.of for m in found.measurements.found if m.query.degree == 2} == {link}
+    assert sum(charge.amount for charge in gate.spent) == gate.budget.amount
+    assert found.law.draw(50, Streams.from_seed(0)).n == 50
+
+
 def test_shares_of_lags_are_those_of_pairs():
     assert lag_shares(np.array([0.5, 0.5, 0, 0])) == (1.0, 0.0)
     # Of two events one pair; of three two next to each other, one apart.

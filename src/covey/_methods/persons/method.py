@@ -84,7 +84,7 @@ class RegainPersons:
             counted = AveragedCounts(n, {}, None, plan.persons, plan.events, n * float(1 - own[0]))
             one_way = yield from measure_one_way(counted, plan.numbers, told)
             totals = [float(counted.total(j)) for j in range(told.p)]
-            mass = plan.bin_mass(n, told.allowance("tables"))
+            mass = plan.bin_mass(n, told.allowance("tables"), told.budget)
             seen = self.own.look(one_way, totals, mass, pure, public("numbers"))
             split = Split.of(seen, first, count_factor(plan.most))
             found = yield from measure_tables(plan.tables(n, told.budget), split.factors)

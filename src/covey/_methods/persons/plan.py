@@ -33,6 +33,9 @@ LINKS = {False: Fraction(1), True: Fraction(3, 2)}
 # Weight of a one-way table beside a table of two attributes, likewise: all others lean on them.
 ONE_WAY = {False: 1, True: 2}
 CROSSED = 100_000  # persons, at ε = 1: from here on steps from one attribute to another pay for their noise
+# Persons, likewise: below, of pairs those of steps alone are measured (of two events where there is no order), and what is named
+# as important. With 500 persons others were noise that one-way tables paid for; pure ε, where this was no gain, is left out.
+FEW_LINKS, FEW_ONE_WAY = 1_000, 2
 FEW_PERSONS = 5_000  # at ε = 1 and δ > 0: below, links are mostly noise (docs/benchmarks/persons.md)
 PURE = 3.0  # times as many persons that pure ε needs for the same noise, about
 GROWN, GROWTH = 20_000, (0.5, 2.0)  # persons, at ε = 1 and δ > 0, that the size of the fit was chosen on; its bounds
@@ -84,7 +87,7 @@ class PersonsPlan:
         """Parts of the budget: number of events, one-way tables and trees, tables of two attributes, certificate."""
         rest, counts = 1 - certificate, COUNTS[budget.pure]
         tables = sum(2 * a.rounds if isinstance(a, NumberGrid) else 1 for a in (*self.persons, *self.events))
-        one_way = ONE_WAY[budget.pure] * tables
+        one_way = (FEW_ONE_WAY if self.few(n, budget) else ONE_WAY[budget.pure]) * tables
         pairs = sum(weights_of(replace(self, important=NOTHING).tables(n, budget)))
         first = (rest - rest * counts) * Fraction(one_way, one_way + pairs)
         shares = {"events": rest * counts, "histograms": first, "tables": rest - rest * counts - first}
@@ -92,8 +95,16 @@ class PersonsPlan:
         shares |= {"tables" if name == "pairs" else name: share for name, share in measuring.items()}
         return {name: share for name, share in shares.items() if share} | {"certificate": certificate}
 
-    def tables(self, n: int, budget: Budget) -> Tables:
-        """Which columns together: those of persons, of events, and the number of events last; none of a single category."""
+    def few(self, n: int, budget: Budget) -> bool:
+        """Whether there are so few persons that pairs of columns are left out but for steps."""
+        some = self.most > 1 and any(k.size > 1 and j != self.timing.position for j, k in enumerate(self.events))
+        return bool(some and budget.delta and n * strength(budget) < FEW_LINKS)
+
+    def tables(self, n: int, budget: Budget, whole: Budget | None = None) -> Tables:
+        """Which columns together: those of persons, of events, and the number of events last; none of a single category.
+
+        `whole` is what `budget` is a part of, if it is one.
+        """
         one, across = Fraction(1), ACROSS[budget.pure]
         within, links = WITHIN[budget.pure], LINKS[budget.pure]
         first, count = len(self.persons), len(self.persons) + len(self.events)
@@ -112,7 +123,15 @@ class PersonsPlan:
             if self.ordered:
                 found["step", links] = [(a, b) for a in its for b in its if cross or a == b]
             found["two", links] = [(a, b) for a in its for b in its if (cross and a < b) or a == b]
-        return self._weighed(found)
+        weighed, link = self._weighed(found), "step" if self.ordered else "two"
+        if not self.few(n, whole or budget):
+            return weighed
+        stars, usual = {*self.important.attributes, self.important.target, place}, dict(found)
+        kept = {
+            (kind, weight): [c for c in sets if kind == link or (kind, weight) not in usual or stars.intersection(c)]
+            for (kind, weight), sets in weighed.items()
+        }
+        return {key: sets for key, sets in kept.items() if sets}
 
     def _weighed(self, tables: Tables) -> Tables:
         """The same tables with what matters most at larger weights."""
@@ -142,13 +161,13 @@ class PersonsPlan:
         """Times as many kinds of events and steps of the fit as at `GROWN` persons: by the square root, within reason."""
         return float(np.clip(np.sqrt(n * strength(budget) / GROWN), *GROWTH))
 
-    def table_sd(self, n: int, budget: Budget) -> float:
-        """The noise on an entry of a table of weight 1, in persons."""
-        return table_moves(weights_of(self.tables(n, budget))).deviation(budget)
+    def table_sd(self, n: int, budget: Budget, whole: Budget) -> float:
+        """The noise on an entry of a table of weight 1, in persons, with a part of the whole budget."""
+        return table_moves(weights_of(self.tables(n, budget, whole))).deviation(budget)
 
-    def bin_mass(self, n: int, budget: Budget) -> float:
+    def bin_mass(self, n: int, budget: Budget, whole: Budget) -> float:
         """Mass of a bin of an ordered attribute: so many deviations of the noise, within reason."""
-        return float(np.clip(MASS * self.table_sd(n, budget) / n, 1 / MOST_BINS, 1 / LEAST_BINS))
+        return float(np.clip(MASS * self.table_sd(n, budget, whole) / n, 1 / MOST_BINS, 1 / LEAST_BINS))
 
 
 def weights_of(tables: Tables) -> list[Fraction]:
@@ -223,7 +242,7 @@ def predict_persons(plan: PersonsPlan, n: int, budget: Budget) -> PersonsPredict
         float(budget.epsilon),
         float(budget.delta),
         {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)},
-        plan.table_sd(n, budget.part(share)) / n if share else 0.0,  # nothing but columns by themselves
+        plan.table_sd(n, budget.part(share), budget) / n if share else 0.0,  # nothing but columns by themselves
         one / n,
         few_persons(n, budget),
         triples,
