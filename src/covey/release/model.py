@@ -154,6 +154,8 @@ def _persons(model: Mapping[str, Array], package: Description, folder: Path) -> 
     tilts = {(int(q), int(a)): model[f"tilt {q} {a}"] for q, a in places}
     named = [(a, model[f"tie {a}"]) for a in range(len(sizes) - first) if f"tie {a}" in model]
     ties = {a: Tie(float(x[0]), bool(x[1]), float(x[2]), int(x[3]), x[4:].astype(np.int64)) for a, x in named}
+    if any(len(tie.bins) != sizes[first + a] for a, tie in ties.items()):
+        raise ValueError("ties of events have other categories than their columns")
     events = Domain(tuple(sizes[first:]), tuple(ordered[first:]))
     law = SequenceLaw(models, whole, events, counts, barred, timing, tilts, ties)
     last = 0 if timing.order is None else attributes[first + timing.order].size - 1

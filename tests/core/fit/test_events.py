@@ -120,3 +120,11 @@ def test_a_chain_keeps_the_law_that_tables_of_one_event_are_computed_from():
     terms = [0.7**i * own.kinds @ np.linalg.matrix_power(own.chain, i) for i in range(4)]
     cut = sum(terms) / sum(0.7**i for i in range(4))
     assert np.abs(0.3 * own.kinds + 0.7 * cut @ own.chain - cut).max() > 0.005
+
+
+@pytest.mark.parametrize("wrong", [(1.5, 0.5, [0, 1]), (0.5, 1.0, [0, 1]), (0.5, 0.5, [0, 2]), (0.5, 0.5, [-1, 0])])
+def test_a_tie_that_cannot_be_is_refused(wrong):
+    again, rho, bins = wrong
+    with pytest.raises(ValueError, match="cannot be"):
+        fit.Tie(again, False, rho, 0, np.array(bins))
+    assert fit.Tie(0.5, False, 0.5, 0, np.array([0, 1])).bins[1] == 1

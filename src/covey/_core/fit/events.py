@@ -218,6 +218,12 @@ class Tie:
     free: int  # so many first bins have no place in the order: special values
     bins: Integers  # category or cell → bin
 
+    def __post_init__(self) -> None:
+        if not (
+            0 <= self.again <= 1 and 0 <= self.rho < 1 and 0 <= self.bins.min() <= self.bins.max() < len(self.bins)
+        ):
+            raise ValueError("a tie of events has a probability, a correlation or bins that cannot be")
+
 
 def ties(goal: EventGoal, models: Sequence[EventModel], maps: Sequence[Integers], free: list[int]) -> dict[int, Tie]:
     """Ties of attributes of events, from what was measured of two events and what models leave of it; `free` as in a tie.
