@@ -216,8 +216,8 @@ REST = """## What to know
   catboost has 300 rounds of depth 6 for all. Its MLP, transformer and random forest were left out.
 - Methods of the benchmark have its author's settings, one core and at most 600 processor seconds; their authors used a graphics
   card. GEM and AIM can be entered by the same program, and have no finished run here. PrivSyn and GEM use two names that numpy 2
-  has dropped, and get them back. Two of five runs of PrivSyn on adult failed: no pair was left that it would
-  choose. Three of the five were made before the repair that comes next, and do not count.
+  has dropped, and get them back. Two of six runs of PrivSyn on adult failed: no pair was left that it would
+  choose. Three of the six were made before the repair that comes next, and do not count.
 - PrivSyn updates an array and gives back a frame that shares its memory with pandas 1.3.5, and no longer with 1.5.3, 2.3.3 or
   3.1.1: it then gives back the independent columns that it began with. Here frame and array are made one again.
 - MST of the repository was not run: its main program does not offer it, and where it measures k tables it divides the variance
