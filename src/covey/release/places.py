@@ -40,11 +40,12 @@ _TRIES, _PAUSE = 25, 0.02  # another writer's tidying takes a moment
 def check_target(folder: Path, force: bool) -> None:
     """Refuse an output that exists, unless forced, or cannot be made; never replace what is not a bundle."""
     try:
-        there = folder.exists()
-        parent = next(p for p in folder.absolute().parents if p.exists())
+        with suppress(FileNotFoundError, NotADirectoryError):
+            folder.stat()  # where the system cannot look, exists() says no from Python 3.14 on
     except OSError as error:
         raise ParameterError(f"the output {folder} cannot be made: {error.strerror}. Choose another folder.") from None
-    if not there:
+    if not folder.exists():
+        parent = next(p for p in folder.absolute().parents if p.exists())
         if not parent.is_dir() or not os.access(parent, os.W_OK):
             raise ParameterError(f"the output {folder} cannot be made in {parent}. Choose another folder.")
         return
@@ -77,9 +78,7 @@ def is_bundle(folder: Path) -> bool:
 def refuse_in_bundle(path: Path) -> None:
     """Whatever was computed on true data is not written where it would be handed out."""
     if is_bundle(path.parent) or is_bundle(path.resolve().parent):
-        raise ParameterError(
-            f"{path} is inside a bundle. Confidential figures are not written there; choose another place."
-        )
+        raise ParameterError(f"{path} is inside a bundle, where no confidential figures may be. Choose another place.")
 
 
 def private_file(path: Path, mode: str = "x") -> IO[Any]:
@@ -104,12 +103,13 @@ def check_disk(m: Any, columns: int, folder: Path) -> int:
 def check_output(path: Path) -> None:
     """Refuse, before any data is opened, a file that cannot be written: its folder must exist."""
     try:
-        taken, folder = path.is_dir(), path.parent.is_dir()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()  # as above
     except OSError as error:  # a name too long for the system, for example
         raise ParameterError(f"{path} cannot be written: {error.strerror}. Choose another name.") from None
-    if taken:
+    if path.is_dir():
         raise ParameterError(f"{path} is a folder. Name a file in it.")
-    if not folder:
+    if not path.parent.is_dir():
         raise ParameterError(f"{path} cannot be written: there is no folder {path.parent}. Make it, or choose another.")
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise ParameterError(f"{path} cannot be written: permission denied. Choose another place.")
