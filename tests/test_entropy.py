@@ -38,7 +38,8 @@ def test_system_keys_differ_and_are_not_shown():
 
 PUBLIC = {"public", "make_public", "postprocessing"}
 GATE = {"measure", "joint", "cube", "knorm", "matrix", "signs", "choose", "pick", "directions", "select", "noise"}
-NOISY = GATE | {"Ask"}  # what a model asks for, the gate draws under the same name
+PLACES = {"measure_trees": 2}  # arguments that are passed on as the name of what is asked
+NOISY = GATE | {"Ask", *PLACES}  # what a model asks for, the gate draws under the same name
 
 
 def constants(trees):
@@ -58,7 +59,8 @@ def names_of_streams(*sources):
     trees = [ast.parse(source) for source in sources]
     found, known = {True: set(), False: set()}, constants(trees)
     for call in [call for tree in trees for call in ast.walk(tree) if isinstance(call, ast.Call)]:
-        asked, first = getattr(call.func, "attr", getattr(call.func, "id", "")), call.args[0] if call.args else None
+        asked = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        first = dict(enumerate(call.args)).get(PLACES.get(asked, 0))
         if asked in PUBLIC | NOISY and isinstance(first, ast.Constant) and isinstance(first.value, str):
             found[asked in PUBLIC].add(first.value)
         elif asked in PUBLIC | NOISY and isinstance(first, ast.Name):

@@ -134,7 +134,7 @@ def match(names: list[str], schema: Domain | None) -> tuple[dict[str, int], tupl
     return {name: places[name] for name in needed}, passed, twice
 
 
-def as_series(name: str, values: Any, spelling: Spelling) -> pl.Series:
+def as_series(name: str, values: Any, spelling: Spelling = Spelling()) -> pl.Series:  # noqa: B008 # frozen
     """Values of any kind as a column: arrays keep their type, other values become text, each by itself."""
     if isinstance(values, pl.Series):
         given: pl.Series = spelled(plain(values).alias(name), spelling)
