@@ -13,8 +13,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.few import few_steps as take_few_steps
+
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")  # tests do not time things, and a machine may be busy
 
 
 @pytest.fixture

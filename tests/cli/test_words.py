@@ -107,11 +107,7 @@ def bundle(tmp_path_factory):
 
 @pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 @settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize="COVEY_EXAMPLES" not in os.environ,
-    suppress_health_check=list(HealthCheck),
-    database=None,
+    max_examples=EXAMPLES, derandomize="COVEY_EXAMPLES" not in os.environ, suppress_health_check=list(HealthCheck)
 )
 @given(words=lines())
 def test_every_command_line_ends_in_an_answer(folder, bundle, words):

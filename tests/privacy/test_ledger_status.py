@@ -254,7 +254,7 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(max_examples=80, stateful_step_count=8, deadline=None, derandomize=True)
+TestAnyOrder.settings = settings(max_examples=80, stateful_step_count=8, derandomize=True)
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def schemas(draw):
 
 
 @given(schemas(), st.integers(0, 2**32))
-@settings(max_examples=35, deadline=None)
+@settings(max_examples=35)
 def test_encoding_undoes_decoding(spare, schema, seed):
     """From memory, from text and from files; a special value makes a column text."""
     codec = Codec(schema)

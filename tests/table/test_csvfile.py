@@ -95,7 +95,7 @@ def spare(tmp_path_factory):
 
 
 @given(LINES, DIALECTS, st.integers(1, 9), st.integers(1, 30), st.sampled_from(["\n", "\r\n", "\r"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_csv_is_read_as_the_standard_library_reads_it(spare, rows, dialect, chunk, block, end):
     """Two readers must agree on every cell, whatever is quoted, however ragged the rows are, wherever blocks are cut."""
     text = io.StringIO()

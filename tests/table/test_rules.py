@@ -23,7 +23,7 @@ SHARES = {"body": {"fields": ["a", "b", "c"], "sum": 1}}
 
 
 @given(st.integers(0, 2**32), st.sets(st.integers(0, 6)))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_rules_hold_in_every_output(seed, kept):
     data = {**RULED, "covey": {"rules": [RULED["covey"]["rules"][j] for j in sorted(kept)]}}
     schema = Schema.from_dict(data)
@@ -292,7 +292,7 @@ def exclusive(draw):
 
 
 @given(exclusive())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_columns_that_exclude_each_other_are_one_category_record_by_record(drawn):
     """Against all rows that there are: what a rule says of columns, it says of the category."""
     given_schema, flags = drawn

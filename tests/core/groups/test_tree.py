@@ -17,7 +17,7 @@ from covey.privacy.bounds import proposition_3_14, theorem_1_2_equal
 from tests.core.tables.test_covariance_loss import conditional_expectation, in_unit_ball, separated_subset
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(2, 400), st.integers(2, 60), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans())
 def test_groups_have_r_rows_or_a_few_more(n, r, p, seed, repeated):
     X = np.random.default_rng(seed).integers(0, 2, (n, p), dtype=np.uint8)
@@ -32,7 +32,7 @@ def test_groups_have_r_rows_or_a_few_more(n, r, p, seed, repeated):
 
 
 @given(st.integers(2, 120), st.integers(2, 20), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_mdav_groups_have_r_to_2r_minus_1_rows(n, r, seed):
     X = np.random.default_rng(seed).random((n, 3))
     r = min(r, n)
@@ -156,7 +156,7 @@ def inside(points, labels):
     return sum(((points[labels == g] - points[labels == g].mean(axis=0)) ** 2).sum() for g in np.unique(labels))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 12), st.integers(2, 40), st.integers(1, 5), st.integers(0, 2**32 - 1), st.booleans())
 def test_every_row_keeps_one_place_and_the_loss_never_rises(groups, r, p, seed, bits):
     generator = np.random.default_rng(seed)

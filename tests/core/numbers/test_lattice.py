@@ -21,7 +21,7 @@ def whole(total, k, high=None):
 
 
 @given(st.integers(0, 2**32), st.integers(2, 4), st.integers(1, 3), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_row_ends_inside_and_rows_inside_stay(seed, k, m, equation):
     generator = np.random.default_rng(seed)
     inside = generator.integers(0, 50, k)

@@ -48,7 +48,7 @@ def test_metric_projection_obeys_the_variational_inequality(name):
         assert np.linalg.norm(projected, axis=1).max() <= body.radius + 1e-6
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sampled_from(sorted(BODIES)), st.integers(0, 2**32 - 1))
 def test_projections_do_not_expand(name, seed):
     body = BODIES[name]
