@@ -1,9 +1,9 @@
 """How a release of a Parquet file grows with its rows: time against reading the file twice, and peak memory.
 
-    python benchmarks/scale.py [--rows 100000 1000000 20000000] [--table survey | mixed] [--folder build/scale]
+    python benchmarks/scale.py [--rows 100000 1000000 20000000] [--table survey | mixed] [--times 1] [--folder build/scale]
 
 The survey has 30 categories. The mixed table has eight categories, four counts, four amounts of money, two dates, and two numbers
-of which a tenth is missing.
+of which a tenth is missing. With `--times 20` it has twenty times these columns.
 Each figure comes from a process of its own. "read twice" reads the needed columns two times with the same reader, in the same
 process as the release, just before it. The release is complete: reading, encoding, measuring, certificate, drawing and writing
 `--draw` rows. The ratio is given by the clock, which wants idle cores, and in processor seconds, which mind others less.
@@ -41,15 +41,15 @@ def categories(z, sizes, generator):
     return columns
 
 
-def numbers(z, generator):
+def numbers(z, times, generator):
     """Numbers with the same cause."""
     import pyarrow as pa
 
     k, columns = len(z), {}
-    for a in range(4):
+    for a in range(4 * times):
         columns[f"count{a}"] = pa.array((generator.gamma(2, 10, k) * (1 + z)).astype(np.int64).clip(0, 200))
         columns[f"money{a}"] = pa.array(np.round(np.exp(generator.normal(5 + z, 1)), 2).clip(0, 99_999))
-    for a in range(2):
+    for a in range(2 * times):
         days = (18_000 + 1000 * z + generator.integers(0, 365, k)).astype(np.int32)
         columns[f"day{a}"] = pa.array(days).cast(pa.date32())
         value = np.round((generator.gamma(2, 100, k) * (1 + z)).clip(0, 5000), 1)
@@ -57,7 +57,7 @@ def numbers(z, generator):
     return columns
 
 
-def make_table(path: Path, n: int, kind: str, seed: int = 1) -> None:
+def make_table(path: Path, n: int, kind: str, times: int = 1, seed: int = 1) -> None:
     """Columns with a common cause, written in row groups."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -67,36 +67,36 @@ def make_table(path: Path, n: int, kind: str, seed: int = 1) -> None:
         k = min(STEP, n - start)
         z = generator.random(k)
         mixed = kind == "mixed"
-        columns = categories(z, MIXED_SIZES if mixed else SIZES, generator)
-        table = pa.table(columns | numbers(z, generator) if mixed else columns)
+        columns = categories(z, (MIXED_SIZES if mixed else SIZES) * times, generator)
+        table = pa.table(columns | numbers(z, times, generator) if mixed else columns)
         writer = writer or pq.ParquetWriter(path, table.schema)
         writer.write_table(table)
     if writer is not None:
         writer.close()
 
 
-def schema_of(kind: str):
+def schema_of(kind: str, times: int = 1):
     from covey.table.schema import Field, Schema
 
     fields = [
         Field(f"q{a}", "string", enum=tuple(f"answer {j}" for j in range(c)), required=True)
-        for a, c in enumerate(MIXED_SIZES if kind == "mixed" else SIZES)
+        for a, c in enumerate((MIXED_SIZES if kind == "mixed" else SIZES) * times)
     ]
     if kind == "mixed":
-        fields += [Field(f"count{a}", "integer", 0, 200, required=True) for a in range(4)]
-        fields += [Field(f"money{a}", "number", 0, 100_000, decimals=2, required=True) for a in range(4)]
-        fields += [Field(f"day{a}", "date", "2019-01-01", "2024-12-31", required=True) for a in range(2)]
-        fields += [Field(f"value{a}", "number", 0, 5000, decimals=1) for a in range(2)]
+        fields += [Field(f"count{a}", "integer", 0, 200, required=True) for a in range(4 * times)]
+        fields += [Field(f"money{a}", "number", 0, 100_000, decimals=2, required=True) for a in range(4 * times)]
+        fields += [Field(f"day{a}", "date", "2019-01-01", "2024-12-31", required=True) for a in range(2 * times)]
+        fields += [Field(f"value{a}", "number", 0, 5000, decimals=1) for a in range(2 * times)]
     return Schema(tuple(fields)).confirm()
 
 
-def measure(path: Path, kind: str, draw: int) -> dict[str, float]:
+def measure(path: Path, kind: str, times: int, draw: int) -> dict[str, float]:
     """Read twice, then release, in this process."""
     from covey.release.bundle import write_bundle
     from covey.synthesizers import PrivateSynthesizer
     from covey.table.sources import open_source
 
-    schema = schema_of(kind)
+    schema = schema_of(kind, times)
 
     def read() -> int:
         return sum(len(part) for part in open_source(path, schema).parts())
@@ -126,21 +126,23 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
     parser.add_argument("--folder", type=Path, default=Path("build/scale"))
     parser.add_argument("--table", choices=["survey", "mixed"], default="survey")
+    parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--draw", type=int, default=100_000)
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(measure(options.one, options.table, options.draw)))
+        print(json.dumps(measure(options.one, options.table, options.times, options.draw)))
         return
     options.folder.mkdir(parents=True, exist_ok=True)
     print("| rows | read twice | first pass | fit | release | release / read twice | in processor seconds | peak GiB |")
     print("|---|---|---|---|---|---|---|---|")
     found = []
     for n in options.rows:
-        path = options.folder / f"{options.table}-{n}.parquet"
+        path = options.folder / f"{options.table}-{n}-{options.times}.parquet"
         if not path.exists():
-            make_table(path, n, options.table)
-        command = [sys.executable, __file__, "--one", str(path), "--table", options.table, "--draw", str(options.draw)]
+            make_table(path, n, options.table, options.times)
+        command = [sys.executable, __file__, "--one", str(path), "--table", options.table]
+        command += ["--times", str(options.times), "--draw", str(options.draw)]
         result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         found.append(result)
         print(
