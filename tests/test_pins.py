@@ -12,8 +12,7 @@ PINNED = json.loads(PLACE.read_text())
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_a_seeded_release_is_what_it_was(name):
     numbers, _ = release(name)
-    # Fits may end a little apart where another processor sums in another order: 2.1% with OpenBLAS's kernels for Haswell beside
-    # those for SkylakeX. Noise of another seed moves each of these bounds by 5% or more, or a mean by 5e-3.
+    # Another processor sums in another order: bounds are then 2.1% apart at most. Noise of another seed moves them by 5% or more.
     assert numbers["centres"] == PINNED[name]["centres"]
     assert numbers["means"] == pytest.approx(PINNED[name]["means"], abs=2e-3)
     for bound in ("certificate", "out of place"):

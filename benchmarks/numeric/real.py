@@ -1,4 +1,6 @@
-"""Real tables of numbers and categories with a label: telco.csv, bank.csv, cardio.csv, and UCI's raw adult.data."""
+"""Real tables of numbers and categories with a label: telco.csv, bank.csv, cardio.csv, and from UCI adult.data as it is, shoppers.csv
+(online shoppers' intention) and credit.csv (default of credit card clients, with the names of columns that most copies have).
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,26 @@ NUMBERS: dict[str, dict[str, tuple[float, ...]]] = {  # lowest, highest, step: r
         "capital-loss": (0, 10_000),
         "hours-per-week": (0, 100),
     },
+    "shoppers": {
+        "Administrative": (0, 100),
+        "Administrative_Duration": (0, 10_000, 0.01),
+        "Informational": (0, 100),
+        "Informational_Duration": (0, 10_000, 0.01),
+        "ProductRelated": (0, 2000),
+        "ProductRelated_Duration": (0, 100_000, 0.01),
+        "BounceRates": (0, 1, 0.0001),
+        "ExitRates": (0, 1, 0.0001),
+        "PageValues": (0, 1000, 0.01),
+    },
+    "credit": {"LIMIT_BAL": (0, 2_000_000), "AGE": (18, 100)}
+    | {f"PAY_{month}": (-2, 10) for month in (0, 2, 3, 4, 5, 6)}
+    | {f"BILL_AMT{month}": (-1_000_000, 5_000_000) for month in range(1, 7)}
+    | {f"PAY_AMT{month}": (0, 5_000_000) for month in range(1, 7)},
 }
 LABELS = {"telco": ("Churn", "Yes"), "bank": ("y", "yes"), "cardio": ("cardio", "1"), "adult": ("income", ">50K")}
-ORDERED = {"education-num", "cholesterol", "gluc"}
-LEFT_OUT = {"customerID", "id", "education_"}  # names of rows, and what another column says too
+LABELS |= {"shoppers": ("Revenue", "1"), "credit": ("Default", "1")}
+ORDERED = {"education-num", "cholesterol", "gluc", "SpecialDay"}
+LEFT_OUT = {"customerID", "id", "ID", "education_"}  # names of rows, and what another column says too
 CENSUS = "age workclass fnlwgt education_ education-num marital-status occupation relationship race sex capital-gain "
 CENSUS += "capital-loss hours-per-week native-country income"
 
@@ -53,7 +71,7 @@ def load(name: str, folder: Path) -> tuple[Table, int, int]:
             values = pd.to_numeric(cells, errors="coerce").fillna(0).to_numpy()
             parts.append((number(column, *NUMBERS[name][str(column)]), values))
         elif column not in LEFT_OUT:
-            labels = sorted(set(cells), key=lambda x: (len(x), x) if x.isdigit() else (0, x))
+            labels = sorted(set(cells), key=lambda x: (float(x), x) if x[:1].isdigit() else (-1, x))  # words, then numbers
             place = {label: k for k, label in enumerate(labels)}
             parts.append((Column(str(column), len(labels), column in ORDERED), cells.map(place).to_numpy()))
     table = made(name, parts)
