@@ -1,5 +1,7 @@
-"""Real tables of numbers and categories with a label: telco.csv, bank.csv, cardio.csv, and from UCI adult.data as it is, shoppers.csv
-(online shoppers' intention) and credit.csv (default of credit card clients, with the names of columns that most copies have).
+"""Real tables of numbers and categories with a label: telco.csv, bank.csv, cardio.csv, and three from UCI.
+
+adult.data is as it is; shoppers.csv is "online shoppers' intention", credit.csv "default of credit card clients", with the names
+of columns that most copies have.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ def load(name: str, folder: Path) -> tuple[Table, int, int]:
             values = pd.to_numeric(cells, errors="coerce").fillna(0).to_numpy()
             parts.append((number(column, *NUMBERS[name][str(column)]), values))
         elif column not in LEFT_OUT:
-            labels = sorted(set(cells), key=lambda x: (float(x), x) if x[:1].isdigit() else (-1, x))  # words, then numbers
+            labels = sorted(set(cells), key=lambda x: (float(x), x) if x[:1].isdigit() else (-1, x))
             place = {label: k for k, label in enumerate(labels)}
             parts.append((Column(str(column), len(labels), column in ORDERED), cells.map(place).to_numpy()))
     table = made(name, parts)

@@ -160,9 +160,10 @@ PEERS = [
     "dpsynth SWIFT",
     "dpsynth SWIFT, 1e5 cells",
     "private-pgm AIM, 1 MB",
+    "private-pgm AIM, 8 MB",
     "private-pgm AIM",
 ]
-OPTIONS = {"1e5 cells": "swift-large", "1 MB": "aim-small"}  # what follows a peer's name
+OPTIONS = {"1e5 cells": "swift-large", "1 MB": "aim-small", "8 MB": "aim-hour"}  # what follows a peer's name
 REAL, AGAIN, LEARNER = "real rows", "a fresh sample of real rows", "DP-EBM"
 KNOWING = "DP-EBM, real limits"  # of numbers, which no private learner knows: this favours it
 BOOSTING = [BOOSTED := "private boosting", BATCHES := "private boosting, batches"]
