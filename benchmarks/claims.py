@@ -33,7 +33,7 @@ Four more results that are worse than we would like, without a CSV file:
   ([persons.md](persons.md)).
 - **Linked tables, events.** Tables of one event are 1.4 to 1.8 times as far off as in a release of the events alone with the
   whole budget, and twice as far off at 100,000 persons ([persons.md](persons.md)).
-- **Speed.** A release of 20,000,000 rows takes 3.4 times as long as reading its file twice. The goal was 2.5
+- **Speed.** A release of 20,000,000 rows takes 3.7 times as long as reading its file twice. The goal was 2.5
   ([scale.md](../scale.md)).
 - **Models.** Boosted trees trained on synthetic rows of adult have an AUC 2 points below those trained on real rows
   ([knowledge.md](knowledge.md)).
