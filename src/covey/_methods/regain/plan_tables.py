@@ -40,8 +40,8 @@ MOST_ONE_WAY = 0.4  # of the budget, for one-way tables under K-norm noise where
 # Distances from independent columns that nearly all tables have, that most have, and that none has: telco, adult and nltcs lie
 # between 0.1 and 0.16. Where the look's noise is more than so much of what pairs must reach, as with few columns, most is enough.
 CERTAIN, USUAL, BLIND, HOPELESS = 0.02, 0.05, 0.6, 0.2
-# What pairs must reach, below which a target looks for triples unasked, and beyond which its pairs are measured by themselves.
-# Set on bank and telco by what trees learn from the rows (docs/benchmarks/mixed.md).
+# What pairs must reach: below SHARP a target looks for triples unasked, beyond DIM its pairs get most of the pairs' budget, and
+# between, with δ, two fifths, which gained nothing under pure ε. Set on bank and telco by what trees learn (benchmarks/mixed.md).
 SHARP, DIM = 0.007, 0.05
 # n√(2ρ) beyond which, under (ε, δ), a look costs more than it saves: on telco at 177, and at 129 where rows are added or removed
 # (these count as more rows, as their noise is less), a fifth of the error.
@@ -193,13 +193,11 @@ class TablePlan:
         return self.needed(n, budget.part(1 - self.one_way_part(n, budget)))
 
     def focus(self, n: int, budget: Budget) -> Important:
-        """What is measured again: pairs that were named; if none was, those with a target where all pairs would be noise.
-
-        Whoever asks for triples gets what these leave.
-        """
+        """What is measured again: pairs that were named, or those with a target, unless pairs are sharp or triples asked for."""
         own = self.important
         free = own.target is not None and (own.unasked or not own.triples) and not budget.persons
-        return own.starred(len(self.attributes)) if free and self.needed_of_all(n, budget) > DIM else own
+        dim = DIM if budget.pure else SHARP
+        return own.starred(len(self.attributes)) if free and self.needed_of_all(n, budget) > dim else own
 
     def blur(self, n: int, budget: Budget) -> float:
         """The deviation of the noise of a look for a tenth of a budget."""
@@ -264,7 +262,7 @@ class TablePlan:
             shares |= {"pairs": rest - first - ranks, "ranks": ranks}
         own, q = self.focus(n, budget), len(self.attributes)
         if own.live(self.declared.sizes) and shares["pairs"]:
-            extra = (AGAIN if own is self.important else STAR) * shares["pairs"]
+            extra = (AGAIN if own is self.important or self.needed_of_all(n, budget) <= DIM else STAR) * shares["pairs"]
             shares |= {"pairs": shares["pairs"] - extra, "important": extra}
         if own.unasked and own.triples and self.needed_of_all(n, budget) > SHARP:
             return shares
