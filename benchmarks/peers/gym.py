@@ -93,12 +93,13 @@ def read(folder: Path) -> dict[tuple[str, str], dict]:
 
 
 def write(known: dict[tuple[str, str], dict], folder: Path) -> None:
-    """sdgym.csv, in the order of tables and ways."""
+    """sdgym.csv and its page, in the order of tables and ways."""
     order = sorted(known, key=lambda k: (TABLES.index(k[0]), WAYS.index(k[1])))
     with (folder / "sdgym.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in known[k].items()} for k in order)
+    (folder / "sdgym.md").write_text(page(list(read(folder).values())), encoding="utf-8")
 
 
 HEAD = """# SDGym
@@ -185,7 +186,7 @@ def main() -> None:
             for row in run(frame, name, ways, given.seconds) if ways else ():
                 print(row, flush=True)
                 write(read(given.out) | {(name, row["way"]): row}, given.out)
-    (given.out / "sdgym.md").write_text(page(list(read(given.out).values())), encoding="utf-8")
+    write(read(given.out), given.out)  # the page, if nothing was to be run
 
 
 if __name__ == "__main__":

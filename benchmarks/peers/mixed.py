@@ -213,13 +213,14 @@ def key(row: dict) -> tuple[str, ...]:
 
 
 def write(known: dict[tuple[str, ...], dict], folder: Path) -> None:
-    """mixed.csv, in the order of tables and ways."""
+    """mixed.csv and its page, in the order of tables and ways."""
     ways = [*WAYS, *PRIVATE]
     order = sorted(known, key=lambda k: (TABLES.index(k[0]), float(k[2]), ways.index(k[1]), int(k[3])))
     with (folder / "mixed.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: round(v, 4) if isinstance(v, float) else v for k, v in known[k].items()} for k in order)
+    (folder / "mixed.md").write_text(page(list(read(folder).values())), encoding="utf-8")
 
 
 MEASURES = ["KS", "Spearman", "TV2", "TV3", "trees", "logistic"]
@@ -415,7 +416,7 @@ def main() -> None:
                     row = measure(data, way, epsilon, seed, given.seconds)
                     print({k: round(v, 4) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
                     write(read(given.out) | {key(row): row}, given.out)
-    (given.out / "mixed.md").write_text(page(list(read(given.out).values())), encoding="utf-8")
+    write(read(given.out), given.out)  # the page, if nothing was to be run
 
 
 if __name__ == "__main__":

@@ -178,12 +178,13 @@ def key(row: dict) -> tuple[str, ...]:
 
 
 def write(known: dict[tuple[str, ...], dict], folder: Path) -> None:
-    """tabbench.csv, in the order of tables, ε and ways."""
+    """tabbench.csv and its page, in the order of tables, ε and ways."""
     order = sorted(known, key=lambda k: (list(TABLES).index(k[0]), float(k[2]), WAYS.index(k[1]), int(k[3])))
     with (folder / "tabbench.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: round(v, 5) if isinstance(v, float) else v for k, v in known[k].items()} for k in order)
+    (folder / "tabbench.md").write_text(page(list(read(folder).values())), encoding="utf-8")
 
 
 HEAD = """# The benchmark of SIGMOD 2025
@@ -313,7 +314,7 @@ def main() -> None:
                     row = measure(entry, way, 0.0 if fixed else epsilon, seed, given.seconds)
                     print({k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
                     write(read(given.out) | {key(row): row}, given.out)
-    (given.out / "tabbench.md").write_text(page(list(read(given.out).values())), encoding="utf-8")
+    write(read(given.out), given.out)  # the page, if nothing was to be run
 
 
 if __name__ == "__main__":
