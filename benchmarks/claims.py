@@ -180,7 +180,7 @@ def mixed() -> str:
             words = f"{way} learns the label to an AUC of {labels[way]:.3f}, covey's rows with `target` {own:.3f}"
             gaps[labels[way] - own] = f"{table}, ε = {epsilon:g}: {words}"
     letter = {way: letters()[way, 1.0]["accuracy"] for way in ("covey", "Tab-PE")}
-    lost = f"{gaps[max(gaps)]}; Artificial Characters: accuracy {letter['covey']:.2f}, Tab-PE {letter['Tab-PE']:.2f}"
+    lost = f"{gaps[max(gaps)]}; Artificial Characters, ε = 1: accuracy {letter['covey, target']:.2f}, Tab-PE {letter['Tab-PE']:.2f}"
     claim = "closer than its peers in pairs of numbers and categories (average total variation distance)"
     return f"| {claim} | {'; '.join(won)} ([mixed.md](mixed.md)) | {lost} |"
 
