@@ -168,13 +168,13 @@ def test_check_counts_what_does_not_fit_and_charges_nothing(desk):
         ("--persons 40", " --person COLUMN"),
         ("--rows 400 --rows-per-person 3 --delta 1e-9", " --rows-per-person 3"),
         ("--rows 400 --neighbours add-or-remove-one", " --neighbours add-or-remove-one"),
+        ("--rows 9 --target ward --triples 1 --important ward,age", " --target ward --triples 1 --important ward,age"),
     ],
 )
 def test_the_command_after_a_plan_protects_whom_the_plan_was_for(desk, said, again):
-    """A release without these words would protect single rows, replaced."""
+    """A release without these words would protect single rows, replaced, and measure other things."""
     last = run(f"plan schema.json {said} --epsilon 1").stdout.splitlines()[-1]
-    budget = " --delta 1e-9" if "--delta" in said else ""
-    options = f"--epsilon 1{budget}{again}"
+    options = f"--epsilon 1{' --delta 1e-9' if '--delta' in said else ''}{again}"
     assert last == f"Next: covey release TABLE --schema schema.json {options} --dataset NAME --out release"
 
 

@@ -70,13 +70,12 @@ def plan(  # click passes each option by its name
     found = predicted(described, n, epsilon, delta, target_error, unit, said["neighbours"])
     table = f"TABLE --schema {schema_path}" if described.schema is not None else str(schema_path)
     budget = f"--epsilon {found.prediction.epsilon:g}{f' --delta {shown(delta)}' if delta else ''}"
-    # Whom the promise protects is said again: without it the same command would protect single rows.
-    given = {"person": said["person"], "rows-per-person": said["rows_per_person"], "neighbours": said["neighbours"]}
-    if persons is not None and described.schema is not None and said["person"] is None:
-        given["person"] = "COLUMN"
-    same = [
-        f" --{name} {shlex.quote(str(value))}" for name, value in given.items() if value not in (None, 1, "replace-one")
-    ]
+    # Whom the promise protects is said again, without which the same command would protect single rows, and so is what matters.
+    given = [("person", said["person"] or (described.schema and persons and "COLUMN"))]
+    given += [(name, said[name.replace("-", "_")]) for name in ("rows-per-person", "neighbours", "target", "triples")]
+    given += [("columns", ",".join(said["columns"])), *(("important", ",".join(own)) for own in said["important"])]
+    plain = [("rows-per-person", 1), ("neighbours", "replace-one")]
+    same = [f" --{name} {shlex.quote(str(v))}" for name, v in given if v not in (None, "") and (name, v) not in plain]
     after = f"Next: covey release {table} {budget}{''.join(same)} --dataset NAME --out release"
     say(as_json, found.facts, "\n".join([*found.words, after]))
 
