@@ -30,6 +30,7 @@ YEARS = tuple(map(float, range(1980, 2031)))  # of a census or a survey: a year 
 SCALES = (1000.0, 100.0, 60.0, 24.0, 12.0, 10.0, 7.0)  # between units of money, length and time
 BASES = (10, 12, 24, 60, 100, 1000, 10000)  # of parts: digits, hours and minutes, months
 RELATIVE = (0.0, 0.1)  # products are exact, or within a tenth
+LOOSE = 0.3  # of a column's range: a formula for it that leaves so much room says nothing
 CONSTANT = 0.85  # of the rows: a part that nearly always has one value says nothing in a sum of two
 MOST_THREE = 8000  # candidates with three sources: beyond, there are too many numbers to look for them
 
@@ -291,7 +292,7 @@ def _propose_rest(formula: Formula, columns: Sequence[Column]) -> Iterator[Candi
     for i, j in combinations(_pick(columns, True), 2):
         a, t = sorted((i, j), key=lambda x: (columns[x].low, x))  # an age is simpler than a year
         years = columns[t].low >= 1000
-        for k in YEARS if years else SUMS:
+        for k in (YEARS if columns[a].span > 5 else ()) if years else SUMS:
             if columns[a].low < k and (years or (0.3 <= columns[t].high / k <= 3 and 0.3 <= columns[a].high / k <= 3)):
                 yield Candidate(formula, t, (a,), k, 1.0 if years else HALF * columns[t].step)
 
@@ -300,7 +301,7 @@ def _propose_rest(formula: Formula, columns: Sequence[Column]) -> Iterator[Candi
 def _propose_quotient(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for a, t in permutations(_pick(columns, True), 2):
         for k in BASES:
-            if columns[a].span >= 2 * k and 0.2 <= columns[t].span * k / columns[a].span <= 10:
+            if columns[t].step == 1 and columns[a].span >= 2 * k and 0.2 <= columns[t].span * k / columns[a].span <= 10:
                 yield Candidate(formula, t, (a,), float(k), 0.5)
 
 
@@ -363,7 +364,7 @@ def _propose_later(formula: Formula, columns: Sequence[Column]) -> Iterator[Cand
         base, end = ends(columns, i, j)
         if days or columns[base].kind == columns[end].kind == "datetime":
             for d in _pick(columns, True):
-                if not days or (columns[d].step == 1 and columns[d].span > 5):
+                if columns[d].span > 5 and (columns[d].step == 1 or not days):
                     for unit, sign in product((DAY,) if days else (1.0, 60.0, 3600.0), (1, -1)):
                         yield Candidate(formula, end, (base, d), sign * unit, unit)
 
@@ -468,5 +469,6 @@ def _propose_annuity(formula: Formula, columns: Sequence[Column]) -> Iterator[Ca
 
 
 def proposals(columns: Sequence[Column]) -> tuple[Candidate, ...]:
-    """All candidates, those that share a computation side by side."""
-    return tuple(candidate for formula in FORMULAS for candidate in formula.propose(formula, columns))
+    """All candidates that say something, those that share a computation side by side."""
+    every = (candidate for formula in FORMULAS for candidate in formula.propose(formula, columns))
+    return tuple(c for c in every if c.name == "order" or c.slack <= LOOSE * columns[c.target].span)
