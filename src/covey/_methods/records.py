@@ -42,7 +42,8 @@ def _inside(batch: Array, body: Body) -> Floats:
 
     Records beyond FAR radii are pulled in along their ray first: no record may overflow, warn, fail or take long.
     """
-    x = np.clip(np.ascontiguousarray(batch, dtype=np.float64), -1e150, 1e150)
+    most = np.float64(1e150)  # wider floats are cut off first: cast, they would overflow
+    x = np.ascontiguousarray(np.clip(batch, -most, most), dtype=np.float64)
     length = np.sqrt((x * x).sum(axis=1, keepdims=True))
     return body.project(x * np.minimum(1.0, FAR * body.radius / np.maximum(length, 1e-300)))
 
@@ -84,8 +85,7 @@ def body_grid(body: Body) -> RealGrid:
 def code_records(X: Array, body: Body, grid: RealGrid) -> ArrayRows:
     """Records in K as codes on its grid, each from its own row alone. They are coded once: projections may take long."""
     step = max(1, BATCH_ENTRIES // X.shape[1])
-    parts = [grid.codes(_inside(X[i : i + step], body)) for i in range(0, len(X), step)]
-    return ArrayRows(np.concatenate(parts))
+    return ArrayRows(np.concatenate([grid.codes(_inside(X[i : i + step], body)) for i in range(0, len(X), step)]))
 
 
 def trimmed(batch: Batch, limits: tuple[tuple[tuple[int, ...], int], ...]) -> Batch:
