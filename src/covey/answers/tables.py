@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from string import ascii_lowercase
 
@@ -18,6 +18,7 @@ from covey.errors import CannotAnswerError, ParameterError
 from covey.measure.query import Columns
 from covey.privacy.certificate import THREE, WORDS
 from covey.release.model import NUMBER
+from covey.table.columns import guarded
 
 COLUMNS_FILE, PAIRS_FILE = "columns.csv", "pairs.csv"
 TABLES_FILE = {3: "triples.csv"}  # of so many columns together
@@ -63,14 +64,14 @@ def cells(release: Release, sets: Iterable[Columns], of: tuple[str, ...] | None 
         table = evidence.one_way(columns[0]) if alone else evidence.table(columns)
         maps = [np.arange(len(table))] if alone else evidence.maps(columns)
         labels = [_labels(release, a, m) for a, m in zip(columns, maps, strict=True)]
-        each = np.eye(table.size).reshape(table.size, *table.shape)
-        sds = np.sqrt(evidence.noise({columns: each}).variance).reshape(table.shape)
+        each = {columns: np.eye(table.size).reshape(table.size, *table.shape)}
+        sds = np.sqrt(evidence.noise(each).variance).reshape(table.shape)
         folded = of == ("two",) and columns[0] == columns[1]
         for cell in np.ndindex(*table.shape):
             if folded and cell[1] < cell[0]:
                 continue
             where = [part for a, own, k in zip(columns, labels, cell, strict=True) for part in (names[a], own[k])]
-            yield *where, f"{n * table[cell]:.6g}", f"{n * sds[cell]:.6g}"
+            yield *map(guarded, where), f"{n * table[cell]:.6g}", f"{n * sds[cell]:.6g}"
 
 
 def _labels(release: Release, a: int, bins: Integers) -> list[str]:
@@ -87,7 +88,5 @@ def _labels(release: Release, a: int, bins: Integers) -> list[str]:
 def write_rows(path: Path, names: tuple[str, ...], rows: Iterator[tuple[object, ...]]) -> Path:
     """Rows under their names, as CSV."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        writer.writerows(rows)
+        csv.writer(file).writerows(chain([names], rows))
     return path

@@ -28,6 +28,7 @@ EXPANSION = 200  # times its size is what a file may unfold to, beyond the limit
 PART_ROWS = 1 << 17  # of a part in memory: columns of it fit the cache of a processor, and calls are few
 PART_CELLS = 1 << 25  # of a wide table, which has fewer rows then: some hundred MiB, several of which are read at once
 
+NUMBER = r"[+-]?\d+(\.\d+)?"
 MISSING_WORDS = frozenset(("", "nan", "null"))
 _EPOCH = datetime(1970, 1, 1)
 _CLOCK = re.compile(r"(?:\d{4}-\d\d-\d\d[T ])?(\d{1,2}):(\d\d)(?::(\d\d)(?:\.\d+)?)?", re.ASCII)
@@ -73,14 +74,13 @@ def part_rows(columns: int) -> int:
 
 def check_size(path: Path, limit: int, size: int) -> None:
     """Refuse what grows past a limit and far past the size of its file: a compression bomb."""
-    own = path.stat().st_size
-    if size > max(limit, EXPANSION * own):
+    if size > max(limit, EXPANSION * (own := path.stat().st_size)):
         raise InputError(f"{path} unfolds to more than {limit} bytes, of {own} in it. Unpack it, or raise size_limit.")
 
 
 def guarded(label: str) -> str:
-    """A label that no spreadsheet takes for a formula."""
-    return f"'{label}" if label.startswith(GUARDED) else label
+    """A label that no spreadsheet takes for a formula. A number runs nothing."""
+    return f"'{label}" if label.startswith(GUARDED) and not re.fullmatch(NUMBER, label) else label
 
 
 def unguarded(label: str) -> str:

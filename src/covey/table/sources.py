@@ -18,6 +18,7 @@ from covey._libraries import pl
 from covey.errors import InputError, ParameterError, optional
 from covey.table.arrowfile import ArrowFile
 from covey.table.columns import (
+    NUMBER,
     Table,
     as_series,
     bounded,
@@ -202,7 +203,7 @@ def _guarded_frame(columns: ColumnValues) -> Any:
         series = made(name, values)
         if series.dtype == pl.String:
             risky = pl.any_horizontal(*(pl.col(name).str.starts_with(mark) for mark in GUARDED))
-            risky &= ~pl.col(name).str.contains(r"^[+-]?\d+(\.\d+)?$")  # a number runs nothing
+            risky &= ~pl.col(name).str.contains(f"^{NUMBER}$")
             text = pl.when(risky).then(pl.lit("'") + pl.col(name)).otherwise(pl.col(name))
             series = pl.DataFrame({name: series}).select(text.alias(name))[name]
         out[guarded(name)] = series
