@@ -132,7 +132,7 @@ bench-nist: $(STAMP) build/sdnist/.installed
 figures: $(STAMP)
 	$(RUN)python examples/paper/run.py
 
-# Privacy audits of every mechanism and both methods, planted faults included: about half an hour.
+# Privacy audits of every mechanism and both methods, planted faults included, on all cores: an hour or more of two.
 audit: $(STAMP)
 	$(RUN)python -m audits
 

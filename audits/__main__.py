@@ -7,12 +7,17 @@ leaves out the cases that draw samples, which are most of its time.
 from __future__ import annotations
 
 import argparse
+import datetime
+import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 
 from audits import mechanisms
-from audits.suite import alarm, all_checks, all_faults, cases, long_checks, planted
+from audits.suite import alarm, all_checks, all_faults, cases, long_checks, measured, planted
 from covey.version import __version__
 
 RECORD = Path(__file__).parents[1] / "docs" / "benchmarks" / "audit.md"
@@ -30,14 +35,15 @@ def main(arguments=None):
     options = parser.parse_args(arguments)
     wrong = []
     begin = time.perf_counter()
-    if options.clean:
-        run_clean(options, wrong)
-        return closing(wrong, begin)
-    bounds = measure_cases(options, wrong)
-    kept = {name: alarm(name, options.seed) for name in looked_at(options)}
-    wrong += [f"{name}: {words}" for name, words in kept.items() if words]
-    caught = plant_faults(options.seed, wrong)
-    highest, seeds = run_clean(options, wrong)
+    # A spawned worker starts without what the others have patched.
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        if options.clean:
+            run_clean(pool, options, wrong)
+            return closing(wrong, begin)
+        bounds = measure_cases(pool, options, wrong)
+        kept = look(pool, options, wrong)
+        caught = plant_faults(pool, options.seed, wrong)
+        highest, seeds = run_clean(pool, options, wrong)
     if not options.fast:
         RECORD.write_text(record(bounds, kept, caught, highest, seeds, wrong), encoding="utf-8")
         print(f"record → {RECORD}")
@@ -57,51 +63,56 @@ def closing(wrong, begin):
     return 1 if wrong else 0
 
 
-def measure_cases(options, wrong):
+def measure_cases(pool, options, wrong):
     """Lower bounds by case."""
-    found = {}
+    found, samples = {}, {}
     for case in cases().values():
-        samples = case.fast if options.fast else case.full
-        if not samples:
-            continue
-        start = time.perf_counter()
-        found[case.name] = bound = case.measure(samples, options.seed)
-        seconds = time.perf_counter() - start
-        print(f"{case.name:30} {case.pair:36} ε ≥ {bound:.3f} of {case.claim:g}, {seconds:.0f} s", flush=True)
+        if many := case.fast if options.fast else case.full:
+            samples[case.name] = many
+    for name, bound in zip(samples, pool.map(measured, samples.items(), repeat(options.seed)), strict=True):
+        case, found[name] = cases()[name], bound
+        print(f"{name:30} {case.pair:36} ε ≥ {bound:.3f} of {case.claim:g}", flush=True)
         if bound > case.claim:
-            wrong.append(f"{case.name}: ε is at least {bound:.3f}, {case.claim:g} was claimed")
+            wrong.append(f"{name}: ε is at least {bound:.3f}, {case.claim:g} was claimed")
         if not options.fast and bound < case.floor * case.claim:
-            wrong.append(
-                f"{case.name}: the audit shows only {bound / case.claim:.2f} of the claim, {case.floor:g} is asked"
-            )
+            wrong.append(f"{name}: the audit shows only {bound / case.claim:.2f} of the claim, {case.floor:g} is asked")
     return found
 
 
-def plant_faults(seed, wrong):
+def look(pool, options, wrong):
+    """What each check without statistics complains about, by name."""
+    found = dict(zip(looked_at(options), pool.map(alarm, looked_at(options), repeat(options.seed)), strict=True))
+    print(f"{len(found)} checks, {sum(map(bool, found.values()))} alarms", flush=True)
+    wrong += [f"{name}: {words}" for name, words in found.items() if words]
+    return found
+
+
+def plant_faults(pool, seed, wrong):
     """Alarms by fault."""
     found = {}
-    for fault in all_faults().values():
-        found[fault.name] = words = planted(fault, seed)
-        print(f"planted: {fault.name:40} {words[:80] or 'NOT CAUGHT'}", flush=True)
+    for name, words in zip(all_faults(), pool.map(planted, all_faults(), repeat(seed)), strict=True):
+        found[name] = words
+        print(f"planted: {name:40} {words[:80] or 'NOT CAUGHT'}", flush=True)
         if not words:
-            wrong.append(f"{fault.name} was planted and not caught by {fault.caught_by}")
+            wrong.append(f"{name} was planted and not caught by {all_faults()[name].caught_by}")
     return found
 
 
-def run_clean(options, wrong):
+def run_clean(pool, options, wrong):
     """Sound code under other seeds: the highest share of a claim that any run showed, by case; and the seeds."""
     runs = options.clean or (1 if options.fast else CLEAN_RUNS)
     highest, seeds = {}, range(options.seed + 1, options.seed + 1 + runs)
-    for seed in seeds:
-        for case in cases().values():
-            if case.fast and not options.checks:
-                share = case.measure(case.fast, seed) / case.claim
-                highest[case.name] = max(highest.get(case.name, 0.0), share)
-                if share > 1:
-                    wrong.append(f"clean run {seed}: {case.name} shows {share:.3f} of its claim")
-        for name in all_checks():
-            if words := alarm(name, seed):
-                wrong.append(f"clean run {seed}: {name}: {words}")
+    small = [] if options.checks else [(case.name, case.fast) for case in cases().values() if case.fast]
+    bounds = [pool.map(measured, small, repeat(seed)) for seed in seeds]
+    heard = [pool.map(alarm, all_checks(), repeat(seed)) for seed in seeds]
+    for seed, found, complaints in zip(seeds, bounds, heard, strict=True):
+        for (name, _), bound in zip(small, found, strict=True):
+            share = bound / cases()[name].claim
+            highest[name] = max(highest.get(name, 0.0), share)
+            if share > 1:
+                wrong.append(f"clean run {seed}: {name} shows {share:.3f} of its claim")
+        spoken = zip(all_checks(), complaints, strict=True)
+        wrong += [f"clean run {seed}: {name}: {words}" for name, words in spoken if words]
         print(f"clean run, seed {seed}: {len(wrong)} alarms so far", flush=True)
     return highest, seeds
 
@@ -112,8 +123,9 @@ def record(bounds, kept, caught, highest, seeds, wrong):
     lines = [
         "# What the audits found",
         "",
-        f"Written by `make audit`, covey {__version__}. Each row is a mechanism of the shipped code on two tables that differ in",
-        "one record, chosen to be told apart as well as possible. *Shown* is a lower bound on ε with 99.9% confidence",
+        f"Written by `make audit`, covey {__version__}, version {commit()}, on {datetime.date.today()}. Each row is a",
+        "mechanism of the shipped code on two tables that differ in one record, chosen to be told apart as well as possible.",
+        "*Shown* is a lower bound on ε with 99.9% confidence",
         "(Clopper-Pearson; the event is chosen on one half of the samples and judged on the other): above the claim it would",
         "refute it. With δ > 0 the claim is ε at this δ.",
         "",
@@ -157,6 +169,11 @@ def record(bounds, kept, caught, highest, seeds, wrong):
         ", ".join(f"{name} {share:.2f}" for name, share in highest.items()) + ".",
     ]
     return "\n".join(lines) + "\n"
+
+
+def commit():
+    """The version of the code, as git tells it."""
+    return subprocess.run(["git", "describe", "--always"], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def checked(kept):

@@ -61,8 +61,15 @@ def alarm(name, seed, full=False):
     return f"ε is at least {bound:.2f}, {case.claim:g} was claimed" if bound > case.claim else ""
 
 
-def planted(fault, seed):
+def measured(case, seed):
+    """The lower bound of a case, given as its name and a number of samples."""
+    name, samples = case
+    return cases()[name].measure(samples, seed)
+
+
+def planted(name, seed):
     """The first alarm that a planted fault raises; empty if it passes unnoticed."""
+    fault = all_faults()[name]
     # Most faults are planted as closures. What catches them is to be the check that they name, not the look at their code.
     unseen = nullcontext() if fault.caught_by == "kernels" else patch.object(covey.privacy.exact, "_check")
     with fault.plant(), unseen:
