@@ -145,8 +145,8 @@ def read(folder: Path) -> dict[tuple[str, ...], dict]:
 
 HEAD = """# Thousands of codes
 
-`python -m benchmarks.codes`: 50,000 simulated rows with a column of 1,000 to 100,000 categories, ε = 1, two seeds (3,000 codes:
-one), code of 18 November 2026. Codes fall in 100 public groups, their first two letters; *levels* means that the schema says so
+`python -m benchmarks.codes`: 50,000 simulated rows with a column of 1,000 to 100,000 categories, ε = 1, two seeds, version
+7fcc1067 of 19 November 2026. Codes fall in 100 public groups, their first two letters; *levels* means that the schema says so
 ([how](../guides/schema.md#codes-with-levels)). A code is as common as 1 / its rank; region and cost follow the group, and an
 outcome follows the code.
 
@@ -177,14 +177,11 @@ def page(rows: list[dict]) -> str:
 
 NOTE = """**Where it is bad.**
 
-- With 100,000 codes, levels and a δ the groups themselves were off by .15 in these runs: of many codes that are expected less
-  than once the largest were always drawn. Now chance decides which are drawn, and groups are off by .016 (one seed).
-- 3,000 codes took 50 processor seconds in these runs, 10,000 codes 2: up to 4,000 categories drawing matches pair tables. It now
-  looks only at the cells that change: 3.3 seconds for the same release, row for row.
+- Up to 4,000 categories drawing matches pair tables, so 3,000 codes need more time than 10,000, and twice the memory.
 - Rare codes are lost in noise: of 100,000 codes half of the rows would have to move, where a fresh sample has .30.
 - A single column of codes is closer under pure ε than with a δ; pairs are mostly closer with a δ.
-- Levels bring groups to half of their distance and pairs to four fifths (with a δ, up to 30,000 codes). Rates within single
-  common codes pay for it: they are 1.2 to 1.7 times as far off.
+- Levels bring groups to half of their distance and pairs to four fifths (with a δ). Rates within single common codes pay for
+  it: they are 1.1 to 1.8 times as far off.
 
 Not run: peers (`--peers`), and codes from a real registry.
 """
