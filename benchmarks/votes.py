@@ -198,18 +198,19 @@ class Case:
 def letters(folder: Path) -> Case:
     """Artificial Characters; judged by accuracy."""
     train, test = (pd.read_csv(folder / f"artificial-characters_{part}.csv") for part in ("train", "test"))
-    table, other = characters.coded(train), characters.coded(test).codes
+    of = characters.TABLES["characters"]
+    table, other = of.coded(train), of.coded(test).codes
     frame, delta = train.assign(Class=train["Class"].astype(str)), 1 / (len(train) * log(len(train)))
 
     def fit(epsilon: float, seed: int):
-        return covey.PrivateSynthesizer(epsilon, delta, schema=characters.schema(False), seed=seed).fit(frame)
+        return covey.PrivateSynthesizer(epsilon, delta, schema=of.schema(False), seed=seed).fit(frame)
 
     def accuracy(codes: np.ndarray) -> float:
         model = HistGradientBoostingClassifier(random_state=0).fit(codes[:, :7], codes[:, 7])
         return float(model.score(other[:, :7], other[:, 7]))
 
     def back(rows) -> np.ndarray:
-        return characters.coded(pd.DataFrame(rows).astype(float).astype({"Class": int})).codes
+        return of.coded(pd.DataFrame(rows).astype(float).astype({"Class": int})).codes
 
     return Case(table, 7, delta, fit, back, accuracy)
 
