@@ -119,6 +119,7 @@ class Steward:
     def _turn(self, scheme):
         """To another colour scheme, with all that fades into it at its end: in a page that nobody sees it may never get there."""
         self.page.emulate_media(color_scheme=scheme)
+        self.page.wait_for_function(f"matchMedia('(prefers-color-scheme: {scheme})').matches", polling=50)
         fading = "document.getAnimations().filter(one => one instanceof CSSTransition)"
         self.page.evaluate(f"{fading}.forEach(one => one.finish())")
 
