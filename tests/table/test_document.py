@@ -11,10 +11,14 @@ from covey.table.schema import Schema
 
 def test_yaml_is_read(tmp_path):
     file = tmp_path / "s.yaml"
-    file.write_text("fields:\n- {name: d, type: date, constraints: {minimum: 2020-01-01, maximum: 2020-12-31}}\n")
+    file.write_text(
+        "made: 2024-05-01\nfields:\n- {name: d, type: date, constraints: {minimum: 2020-01-01, maximum: 2020-12-31}}\n"
+    )
     assert Schema.load(file)["d"].minimum == date(2020, 1, 1)
+    assert json.loads(json.dumps(Schema.load(file).to_dict()))["made"] == "2024-05-01"
 
 
+PART = {"name": "x", "type": "number", "constraints": {"minimum": 0, "maximum": 5e-324}}
 BOMB = "a0: &a0 [x]\n" + "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12))
 HOSTILE = {
     "broken json": ("s.json", "{", "is not"),
@@ -29,6 +33,13 @@ HOSTILE = {
     "day": ("s.yaml", "a: 2024-02-31", "s.yaml"),
     "endless": ("s.yaml", "fields: &a [*a]", "s.yaml"),
     "bomb": ("s.yaml", BOMB, "s.yaml"),
+    # What no bundle could hold, which was seen after the charge.
+    "set": ("s.yaml", "x: !!set {a}", "cannot hold: set"),
+    "date as a key": ("s.yaml", "2024-05-01: x", "cannot hold: keys"),
+    "hexadecimal": ("s.yaml", f"x: 0x{'f' * 5000}", "cannot hold"),
+    "beyond floats": ("s.json", f'{{"x": {10**400}}}', "401 digits"),
+    "half a letter": ("s.json", r'{"x": "\udce9"}', r"'.udce9', which is no character of UTF-8"),
+    "bins": ("s.json", json.dumps({"fields": [{**PART, "covey": {"bins": 10**9}}]}), "at most 100000"),
 }
 
 
@@ -43,6 +54,7 @@ def test_a_broken_or_hostile_file_is_a_parameter_error_of_ordinary_length(tmp_pa
 
 
 def test_foreign_properties_are_kept():
+    assert Schema.from_dict({"fields": [PART]})["x"].to_dict() == PART
     notes = {"title": "X", "description": "…", "example": 3, "rdfType": "http://x.org/Thing", "unit": "mg", "rule": 1}
     field = {"name": "x", "type": "boolean", "format": "default", **notes}
     data = {"fields": [field], "name": "visits", "type": "table", "format": "csv", "$schema": "…", **notes}

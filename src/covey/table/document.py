@@ -7,7 +7,6 @@ lost by a spelling.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from datetime import date, time
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from covey.errors import ParameterError, optional
 
 MOST_ITEMS = 10**6  # of a YAML file, references unfolded: far more than any schema, far less than the memory
+MOST_DIGITS = 300  # of an integer: a float holds no larger one
 
 # What covey reads of a file, and where. Entries of PROPERTIES may hold other properties too, as Frictionless allows.
 PROPERTIES = {
@@ -55,11 +55,34 @@ def read_document(path: str | Path, name: str | None = None) -> Any:
         except RecursionError:
             raise ParameterError(f"{path} is nested too deeply.") from None
         _refuse_unfolding(document, path)
-        return document
+    else:
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:  # ValueError also for integers of thousands of digits
+            raise ParameterError(f"{path} is not JSON ({error}). Give a JSON or YAML file.") from None
+    return as_json(document, str(path))
+
+
+def as_json(document: Any, where: str) -> Any:
+    """What is public, as JSON in UTF-8 has it, dates as text. What a bundle could not hold is refused while nothing is spent."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError also for integers of thousands of digits
-        raise ParameterError(f"{path} is not JSON ({error}). Give a JSON or YAML file.") from None
+        return json.loads(json.dumps(document, ensure_ascii=False, default=_dated).encode(), parse_int=_of_few_digits)
+    except UnicodeEncodeError as error:
+        raise ParameterError(f"{where} holds {error.object[error.start]!a}, which is no character of UTF-8.") from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ParameterError(f"{where} says something that JSON cannot hold: {error}.") from None
+
+
+def _dated(value: Any) -> str:
+    if not isinstance(value, date | time):
+        raise TypeError(f"{type(value).__name__} is not text, a number, a list or an object")
+    return value.isoformat()
+
+
+def _of_few_digits(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"an integer of {len(text)} digits")
+    return int(text)
 
 
 def write_document(path: str | Path, value: Any) -> None:
@@ -136,7 +159,7 @@ def flag(part: Mapping[str, Any], key: str, default: bool, name: Any) -> bool:
 
 def is_number(value: Any) -> bool:
     """Whether a value of a file is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2.0**1023
 
 
 def shown(value: Any) -> Any:

@@ -48,6 +48,8 @@ _FLAGS = ("ordered", "learn", "learned", "from_table")
 
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 MOST_DECIMALS = 15  # a float holds no more digits
+MOST_BINS = 100_000  # of a field, more than is ever measured
+COUNT_OR_EDGES = "Give a count or a list of edges."
 
 
 def typed(type_: str, value: Any) -> Value | None:
@@ -59,7 +61,8 @@ def typed(type_: str, value: Any) -> Value | None:
     if type_ in ("integer", "number"):
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             return None
-        if not math.isfinite(value) or (type_ == "integer" and value != int(value)):
+        most = 2.0 ** (63 if type_ == "integer" else 1023)  # of what a column holds
+        if not -most < value < most or (type_ == "integer" and value != int(value)):
             return None
         return int(value) if isinstance(value, int | np.integer) or type_ == "integer" else float(value)
     try:
@@ -288,8 +291,11 @@ class Field:
                         f"has {word} {shown(getattr(self, word))} and an outer bin edge {shown(edge)}",
                         "Let the edges run from the minimum to the maximum.",
                     )
-        elif self.bins is not None:
-            whole_number(self.bins, f"bins of field {self.name!r}", 1, "Give a count or a list of edges.")
+        elif (
+            self.bins is not None
+            and whole_number(self.bins, f"bins of field {self.name!r}", 1, COUNT_OR_EDGES) > MOST_BINS
+        ):
+            raise self.wrong(f"has {self.bins} bins", f"Give at most {MOST_BINS}.")
         if self.minimum is None or self.maximum is None:
             return
         if self.maximum < self.minimum:  # type: ignore[operator] # of one ordered type
@@ -498,7 +504,7 @@ class Axis:
 def enough_decimals(points: list[Decimal], bins: int) -> int:
     """Decimals for a thousand values in the narrowest bin, as far as that is exact; between two points lie `bins` of them."""
     width = min(b - a for a, b in pairwise(points)) / bins
-    wanted = max(math.ceil(3 - math.log10(width)) if width else 0, *(-int(p.as_tuple().exponent) for p in points), 0)
+    wanted = max(math.ceil(3 - width.log10()) if width else 0, *(-int(p.as_tuple().exponent) for p in points), 0)
     largest = max(abs(p) for p in points)
-    room = math.floor(math.log10(LARGEST / largest)) if largest else MOST_DECIMALS
+    room = math.floor((LARGEST / largest).log10()) if largest else MOST_DECIMALS
     return max(0, min(wanted, room, MOST_DECIMALS))
