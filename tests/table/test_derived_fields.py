@@ -106,3 +106,11 @@ def test_a_yes_no_column_that_follows_from_another_keeps_its_words(words, cells)
     derived = Derived.from_dict({"from": ["age"], "map": {"1": words[0], "2": words[1]}}, "ill")
     field = Field("ill", "boolean", flags=words, derived=derived)
     assert derived_column(field, {"age": pl.Series(["1", "2", "3"])}).to_list() == cells
+
+
+@pytest.mark.parametrize("kind", ["date", "datetime"])
+def test_moments_beyond_the_calendar_are_missing(kind):
+    """What writes them has no year 10000, and panicked after the charge."""
+    field = Schema.from_dict({"fields": [PAY, entry("end", kind, derived={"expression": "(pay - 100) * 1e9"})]})["end"]
+    found = derived_column(field, {"pay": pl.Series([0, 100, 353, 354, 999])})
+    assert [None if day is None else day.year for day in found.to_list()] == [None, 1970, 9987, None, None]

@@ -26,6 +26,7 @@ from covey.table.rules import Cells, Domain, Mask, Rule, Sum, all_there
 from covey.table.sources import read_table
 
 _ROUNDS = 12  # of repairs; rows that rules still throw back and forth are replaced
+CALENDAR = (-62_135_596_800, 253_402_300_800)  # the years 1 to 9999, in seconds of 1970
 
 
 class RuleBook:
@@ -231,9 +232,9 @@ def derived_column(field: Field, columns: Mapping[str, pl.Series], fields: Seque
         typed = [None if v is None else field.value(v, "derived value") for v in found]
         return _as_written(field, pl.Series(field.name, typed, dtype_of(field)))
     if field.type in ("date", "datetime"):  # in seconds
-        days = field.type == "date"
+        days, inside = field.type == "date", (found >= CALENDAR[0]) & (found < CALENDAR[1])
         moments = np.floor(found / 86400) if days else np.floor(found) * 1000
-        past = pl.Series(field.name, np.where(np.abs(moments) < 2.0**47, moments, np.nan)).fill_nan(None)
+        past = pl.Series(field.name, np.where(inside, moments, np.nan)).fill_nan(None)
         return past.cast(pl.Int32 if days else pl.Int64).cast(dtype_of(field))
     decimals = 0 if field.type != "number" else field.decimals
     values = found if decimals is None else np.round(found, decimals)
