@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.errors import InputError, LedgerError, LostReleaseError, ParameterError
+from covey.errors import CoveyWarning, InputError, LedgerError, LostReleaseError, ParameterError
 from covey.privacy.ledger import Ledger
 from covey.privacy.ledger import file as ledger_module
 from covey.release.verify import verify_bundle
@@ -108,20 +109,43 @@ def test_kills_at_random_points_leave_nothing_broken_and_broken_promises_are_fou
     assert PLANTED[name][1] in said
 
 
-def test_what_fails_after_the_charge_says_that_the_charge_stays(order, monkeypatch):
+class Panic(BaseException):
+    """As libraries in Rust raise it."""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (InputError("the database went away."), "the database went away."),
+        (Panic("7"), "Panic, which covey did not expect."),
+    ],
+)
+def test_what_fails_after_the_charge_says_that_the_charge_stays(order, monkeypatch, error, words):
     """A connection that is lost at the second reading, say: elsewhere an InputError means that nothing was charged."""
 
     def lost(*_):
-        raise InputError("the database went away.")
+        raise error
 
     monkeypatch.setattr(PrivateSynthesizer, "fit", lost)
-    with pytest.raises(LostReleaseError, match=f"^the database went away. {re.escape(CHARGE_STAYS)}$") as failure:
+    with pytest.raises(LostReleaseError, match=f"^{words} {re.escape(CHARGE_STAYS)}$") as failure:
         release(order)
     assert failure.value.exit_code == 5
     assert list(order.out.parent.iterdir()) == []
     assert charges(order) == 1
-    with pytest.raises(InputError, match="the database went away"):  # a seeded run has no charge to speak of
+    with pytest.raises(type(error)):  # a seeded run has no charge to speak of
         release(replace(order, dataset=None, seed=1))
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_who_makes_errors_of_warnings_loses_no_release(order):
+    """That the result is mostly noise was said, and so raised, after the charge."""
+    with (
+        warnings.catch_warnings(action="error", category=CoveyWarning),
+        pytest.raises(CoveyWarning, match="mostly noise"),
+    ):
+        release(replace(order, epsilon=0.001))
+    assert charges(order) == 1
+    verify_bundle(order.out)
 
 
 def test_a_disk_that_is_full_for_the_ledger_lets_nothing_out(order):

@@ -61,6 +61,7 @@ from covey.table.columns import renamed
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
+from covey.table.document import as_json
 from covey.table.metadata import imported
 from covey.table.schema import LEARN
 
@@ -93,9 +94,8 @@ OF_ONE_TABLE = {
 }
 
 OnStage = Callable[[str], None]  # is told each stage as it begins
-CHARGE_STAYS = (
-    "The charge was made before this happened. It is not refunded, because noise may already have been drawn."
-)
+LEAST_EPSILON = Fraction(1, 10**9)  # below it noise may not fit its sampler, which is seen after the charge
+CHARGE_STAYS = "The charge was made before this happened. It is not refunded, since noise may already have been drawn."
 
 # Orders.
 
@@ -333,9 +333,12 @@ def public_description(found: Description, order: PrivateOrder) -> Description:
 def synthesizer(order: PrivateOrder, found: Description) -> PrivateSynthesizer:
     """What measures and draws for an order, of what its public description says."""
     check_disk(1 if order.rows is None else order.rows, len(found.fields), order.out)
-    status = _status(order)
+    as_json([found.to_dict(), order.about.to_dict(), order.purpose, str(order.out)], "the order or its schema")
+    epsilon, status = exact(order.epsilon, "epsilon"), _status(order)
+    if epsilon < LEAST_EPSILON * order.rows_per_person:
+        raise ArgumentError("", "epsilon", " must be at least 1e-9 for each row: below that the answer is only noise.")
     return PrivateSynthesizer(
-        exact(order.epsilon, "epsilon"),
+        epsilon,
         exact(order.delta, "delta"),
         schema=found,
         person=order.person,
@@ -446,14 +449,20 @@ def carry_out(  # the one passage that spends a budget: whose, on what, and who 
 
 @contextmanager
 def charge_told(receipt: Event | None) -> Iterator[None]:
-    """What fails after a charge says that the charge stays: a disk that is full, a file or a connection that is gone."""
+    """What fails after a charge says that the charge stays: a disk that is full, a file or a connection that is gone.
+
+    Warnings wait for the end: whoever makes errors of them would lose the release.
+    """
     try:
-        yield
-    except (CoveyError, OSError) as error:
-        if receipt is None:
+        with warnings.catch_warnings(record=True, action="always") as caught:
+            yield
+    except BaseException as error:  # a panic of a library is no Exception
+        if receipt is None or isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
             raise
-        words = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise LostReleaseError(f"{words.rstrip('.')}. {CHARGE_STAYS}") from error
+        words = str(error) if isinstance(error, CoveyError) else f"{type(error).__name__}, which covey did not expect"
+        raise LostReleaseError(f"{(getattr(error, 'strerror', '') or words).rstrip('.')}. {CHARGE_STAYS}") from error
+    for one in caught:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 # A bundle without a report, and anonymous bundles.
