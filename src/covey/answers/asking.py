@@ -332,7 +332,7 @@ def _split(word: str, names: Sequence[str]) -> tuple[str, str, str]:
     places = [(word.find(sign), -len(sign), sign) for sign in SIGNS if sign in word]
     if not places:
         if word in names:
-            raise ParameterError(f"{word!r} is no condition. It needs a value: {word}=… or {word}>=….")
+            raise ParameterError(f"{word!r} is no condition. It needs a value: {word}=…, {word}>=… or {word}=missing.")
         raise ParameterError(f"{word!r} is no condition. Write ward=surgery or age>=65.")
     place, _, sign = min(places)
     return word[:place], sign, word[place + len(sign) :]

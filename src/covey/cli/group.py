@@ -157,7 +157,7 @@ def groups(_: Any, __: Any, named: tuple[str, ...]) -> tuple[tuple[str, ...], ..
 
 COMMON = {
     "json": click.option("--json", "as_json", is_flag=True, help="Answer as one JSON object."),
-    "force": click.option("--force", is_flag=True, help="Replace an existing bundle."),
+    "force": click.option("--force", is_flag=True, help="Replace what is there already."),
     "ledger": click.option("--ledger", type=Path, help="The ledger file (default: yours, or COVEY_LEDGER)."),
     "folder": click.argument("folder", type=Path),
     # Where a table lies, and how its file is written where that is not found by itself.

@@ -377,7 +377,5 @@ def is_package(path: Any, name: str | None = None) -> bool:
     """Whether a file describes a package: a JSON or YAML document with resources; `name` is how its owner calls it."""
     if not isinstance(path, str | Path) or Path(name or path).suffix.lower() not in (".json", ".yaml", ".yml"):
         return False
-    if not Path(path).is_file():
-        return False
     data = read_document(path, name)
     return isinstance(data, Mapping) and "resources" in data
