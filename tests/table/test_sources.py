@@ -13,9 +13,10 @@ from covey.errors import InputError, ParameterError
 from covey.table import columns as columns_module
 from covey.table.codec import Codec
 from covey.table.columns import Words
+from covey.table.derived_fields import Derived
 from covey.table.dialects import Dialect, Spelling
 from covey.table.frames import FrameForm
-from covey.table.schema import Field, Schema
+from covey.table.schema import Constant, Field, Schema
 from covey.table.sources import open_source, read_table, write_rows
 from tests.commands import run
 from tests.entries import frame_of, schema_of
@@ -50,18 +51,23 @@ def test_other_things_are_no_tables():
 
 def test_labels_are_guarded_in_csv_and_read_back(tmp_path):
     numbers = Field("n", "integer", -9, 9, required=True), Field("d", "number", -1, 1)
-    schema = Schema((Field("=x", "string", enum=RISKY), *numbers))
+    signs = Derived.from_dict({"from": ["rh"], "map": {"-": "-9 to -5", "+": "@hi"}}, "s")
+    other = Field("rh", "boolean", flags=("-", "+")), Field("s", "string", derived=signs)
+    blank = Field("k", "string", constant=Constant(" "))
+    schema = Schema((Field("=x", "string", enum=RISKY), *numbers, *other, blank))
     codec = Codec(schema)
-    codes = np.array([[j, j, j] for j in range(len(RISKY) + 1)])
+    codes = np.array([[j, j, j, j % 2] for j in range(len(RISKY) + 1)])
     columns = codec.decode(codes, np.random.default_rng(0))
     write_rows([columns], tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    assert rows[0] == ["'=x", "n", "d"]
+    assert rows[0] == ["'=x", "n", "d", "rh", "s", "k"]
     assert [row[0] for row in rows[1:6]] == ["'=cmd()", "+1", "-1", "'@x", "<script>"]
     assert rows[1][1] == "-9"  # numbers stay numbers
     assert np.array_equal(codec.encode(read_table(tmp_path / "out.csv", schema))[0], codes)
     assert schema.validate(read_table(tmp_path / "out.csv")) == []
+    write_rows([columns | {"s": columns["s"].reverse()}], tmp_path / "out.csv")
+    assert schema.validate(read_table(tmp_path / "out.csv")) == ["column 's' is not what it is derived from in 12 rows"]
 
 
 @pytest.mark.parametrize("name", ["a;b", "a|b", "a\tb", "sep=;", "sep=,", 'a";"b', "age"])

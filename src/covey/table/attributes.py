@@ -91,7 +91,8 @@ class Labels:
         bare = word.strip()
         if "\0" in word or word in self.missing_values or bare in self.missing_values:
             return MISSING
-        for form in (bare, bare.lower() if self.field.type == "boolean" else unguarded(bare)):
+        plain = unguarded(bare)
+        for form in (bare, plain, plain.lower() if self.field.type == "boolean" else plain):
             if form in self.words:
                 return self.words[form]
         return MISSING if bare.lower() in MISSING_WORDS else -1

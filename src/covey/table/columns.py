@@ -88,11 +88,16 @@ def unguarded(label: str) -> str:
     return label[1:] if label.startswith("'") and label[1:].startswith(GUARDED) else label
 
 
+def bare(texts: pl.Series) -> pl.Series:
+    """Labels of a column before they were guarded."""
+    return texts.str.replace(f"^'([{re.escape(''.join(GUARDED))}])", "$1")
+
+
 def unique_names(names: list[str]) -> list[str]:
     """Names without white space around them, of which no two are the same: a second `name` is `name_2`."""
-    bare = [name.strip() for name in names]
-    taken, seen, out = set(bare), set(), []
-    for name in bare:
+    stripped = [name.strip() for name in names]
+    taken, seen, out = set(stripped), set(), []
+    for name in stripped:
         again = name and name in seen
         own = next(f"{name}_{k}" for k in count(2) if f"{name}_{k}" not in taken) if again else name
         taken.add(own)

@@ -201,8 +201,8 @@ class Field:
     notes: Mapping[str, Any] = entry(default_factory=dict, hash=False)  # title, description: kept, never read
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name or self.name != self.name.strip():
-            raise ParameterError(f"a field needs a name without white space around it, got {self.name!r}.")
+        if not isinstance(self.name, str) or not self.name or self.name != self.name.strip() or "\0" in self.name:
+            raise ParameterError(f"a field needs a name without white space around it or NUL in it, got {self.name!r}.")
         if self.type not in TYPES:
             raise self.wrong(f"has type {self.type!r}", f"Use one of {', '.join(TYPES)}.")
         spelling: dict[str, Any] = dict(self.spelling.to_field())
@@ -306,7 +306,7 @@ class Field:
 
     def _check_labels(self) -> None:
         if self.type == "boolean":
-            if len({word.lower() for word in self.flags}) < 2 or not all(map(is_label, self.flags)):
+            if len({word.lower().removeprefix("'") for word in self.flags}) < 2 or not all(map(is_label, self.flags)):
                 raise self.wrong(f"is written {' or '.join(self.flags)}", "Give trueValues and falseValues one word.")
             return
         if self.enum is not None:

@@ -19,7 +19,7 @@ from covey._core.numbers.lattice import TURNS, Band, Lattice, settle
 from covey._libraries import pl
 from covey.errors import ParameterError, counted
 from covey.table.attributes import Attribute, ColumnLog, Grid, attributes, dtype_of, grid_of
-from covey.table.columns import as_text, iso, parse, spelled, spellings, unguarded
+from covey.table.columns import as_text, bare, iso, parse, spelled, spellings, unguarded
 from covey.table.fields import Field, as_written
 from covey.table.links import distances
 from covey.table.rules import Cells, Domain, Mask, Rule, Sum, all_there
@@ -300,14 +300,14 @@ def _differs(book: RuleBook, field: Field, columns: Mapping[str, pl.Series], cel
         one, other = own.cast(pl.Float64, strict=False), wanted.cast(pl.Float64)
         same = (one - other).abs().fill_null(np.inf) <= 1e-9 * other.abs().fill_null(0.0) + 1e-12
     else:
-        same = (own == as_text(wanted)).fill_null(False)
+        same = (bare(own) == bare(as_text(wanted))).fill_null(False)
     empty = (own.is_null() | (own.str.strip_chars() == "")) & wanted.is_null()
     return int((~(same | empty)).sum())
 
 
 def _is_constant(field: Field, column: pl.Series) -> bool:
     texts = as_text(column).drop_nulls().unique().to_list()
-    wanted = as_text(constant_column(field, 1)).to_list()[0]
+    wanted = (as_text(constant_column(field, 1)).to_list()[0] or "").strip() or None  # a blank cell is missing
     same = [t for t in texts if t.strip() and wanted not in (t, unguarded(t))]
     try:
         same = [t for t in same if wanted is None or field.type != "number" or float(t) != float(wanted)]

@@ -28,7 +28,7 @@ from covey.table.column_drafts import Note
 from covey.table.derived_fields import with_tables
 from covey.table.dialects import Dialect, Spelling
 from covey.table.drafting import draft
-from covey.table.fields import ORDERED_TYPES, TYPES, Constant, Field, Value
+from covey.table.fields import GUARDED, ORDERED_TYPES, TYPES, Constant, Field, Value
 from covey.table.links import Link, find_links
 from covey.table.number_rules import BodyRule, LessEqual, Linear
 from covey.table.repair import RuleBook, problems
@@ -100,6 +100,8 @@ class Schema(Domain):
         for field in self.fields:
             if field.name in seen:
                 raise field.wrong("is declared twice", "Give each column one entry and a name of its own.")
+            if field.name.startswith(GUARDED) and f"'{field.name}" in self.names:
+                raise field.wrong("has a namesake with an apostrophe", "CSV could not tell them apart: rename one.")
             seen.add(field.name)
             hidden = set(field.labels) & set(self.missing_values) if field.type == "string" else set()
             if hidden:
