@@ -18,6 +18,7 @@ from covey.release.bundle import write_bundle
 from covey.release.conditional import conditioned, draw_rows
 from covey.release.verify import bundle_digest, verify_bundle
 from covey.table.codec import Codec
+from covey.table.dialects import Spelling
 from covey.table.schema import Condition, Field, Forbid, Schema
 from tests.commands import run
 
@@ -43,6 +44,19 @@ def some_centres(schema, seed=0):
 
 def wished(codec, where):
     return Columns(covey.Description.of(codec.schema)).wishes(where)
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_drawn_rows_are_read_as_covey_writes_them_and_not_as_the_source_does(tmp_path):
+    found = []
+    for mark in ".,":
+        height = Field("h", "number", 0, 300, decimals=1, special=("NA",), spelling=Spelling(mark))
+        table = {"h": [f"1{i % 9}0{mark}5" for i in range(300)] + ["NA"] * 20, "old": ["1", "0"] * 160}
+        release = covey.PrivateSynthesizer(1.0, schema=Schema((height, OLD)), seed=4).fit(table).release()
+        low = release.sample(9, {"h": (0, 150)}, seed=1)
+        stated = json.loads((write_bundle(release, tmp_path / f"b{mark}") / "certificate.json").read_text())
+        found.append((stated["this_table"], low["h"].to_list()))
+    assert found[0] == found[1]
 
 
 def joint(codec, cloud):

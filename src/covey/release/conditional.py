@@ -20,6 +20,7 @@ from covey._methods.laws import CodeLaw, RowLaw
 from covey.errors import ParameterError
 from covey.table.attributes import MISSING, SPECIAL, Grid
 from covey.table.codec import Codec
+from covey.table.columns import Table
 
 T = TypeVar("T")
 PART_ROWS = 1 << 16  # rows that are drawn and decoded at a time
@@ -130,7 +131,7 @@ def kept(
         drawn, columns = make(min(PART_ROWS, m - done), streams.child(f"part {part}"))
         keep = np.ones(len(next(iter(columns.values()))), dtype=bool)
         if wishes:
-            cells = codec.encode(columns, "cells")[0].T
+            cells = codec.encode(Table(columns, len(keep), "columns"), "cells")[0].T  # drawn: in plain spelling
             keep = np.all([wish.met(cells[wish.attribute], cells[wish.attribute]) for wish in wishes], axis=0)
         keep &= np.cumsum(keep) <= m - done
         part, idle = part + 1, 0 if keep.any() else idle + 1

@@ -278,7 +278,7 @@ class TableTally:
     def __init__(
         self, schema: Schema, m: int, numbers: CodeLaw | None = None, measures: Mapping[str, Measure] | None = None
     ) -> None:
-        self.codec = Codec(schema)
+        self.codec = Codec(schema.plain())  # as covey writes rows, whatever the source looked like
         itself = {
             name: own for name, own in (measures or {}).items() if name not in (schema.links | self.codec.expected)
         }

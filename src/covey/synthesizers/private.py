@@ -56,6 +56,7 @@ from covey.privacy.ledger import Composition
 from covey.privacy.unit import REPLACE, Neighbours
 from covey.release.verify import bundle_digest, checked_prior, described_by, read_prior, tables_of
 from covey.synthesizers.base import NOT_FITTED, Synthesizer, check_domain
+from covey.table.codec import Codec
 from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.version import __version__
@@ -518,14 +519,14 @@ class PrivateSynthesizer(Synthesizer):
     def certify(self, Z: Any) -> Distances:
         """95% bounds on the error of a synthetic table, by degree: the certificate plus the table's distance from the model.
 
-        Give it synthetic rows, or another public table. Never give it real rows: the distance is exact, without noise.
+        Give it synthetic rows, or another public table in their spelling, never real rows: the distance is exact, without noise.
         """
         if self.certificate is None or self._persons is not None:
             raise NotFittedError(
                 "there is no certificate: fit one table with method='regain' and certificate_share > 0."
             )
         if self._codec is not None:
-            Z = self._codec.encode(Z, self._table_reader().coding)[0]
+            Z = Codec(self._codec.schema.plain()).encode(Z, self._table_reader().coding)[0]
         Z = canonical(Z) if is_sparse(Z) else np.asarray(Z)
         return self.certificate.for_table(self._law.distances(Z))
 
