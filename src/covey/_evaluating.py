@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,6 @@ from covey.table.codec import Codec
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
-from covey.table.resources import Resource
-from covey.table.schema import Schema
 
 BINS = 20  # of a number in an evaluation: twentieths of the true rows, as for single tables
 
@@ -57,23 +55,27 @@ def evaluate(  # what is compared, and how
     dialect: Dialect = PLAIN,
     person: str | None = None,
     predicting: bool = True,
+    schema: Path | None = None,
 ) -> Evaluated:
     """Compare a bundle with the true table, or with those that a package file names.
 
-    A bundle that counts persons is compared with a table in which every person counts once: that needs the column of persons.
+    How the table is written, its schema says, as it did for the release: a bundle does not keep that. A bundle that counts
+    persons is compared with a table in which every person counts once: that needs the column of persons.
     """
     own = described_by(bundle)
     if own.schema is None:
-        if person:
-            said = "the package already names the column that identifies the person: leave out "
-            raise ArgumentError(said, "person", ".")
+        if person or schema:
+            said = "the package already names the column that identifies the person, and its schemas: leave out "
+            raise ArgumentError(said, "person" if person else "schema", ".")
         return _of_persons(table, bundle, own, targets)
     if targets:
         targets = [own.schema.home.get(name, name) for name in targets]  # of a category all its columns
         evaluation.check_targets(Codec(own.schema).names, targets)
+    known = None if schema is None else Description.load(schema).unit.schema
     if isinstance(table, Path) and is_package(table):
-        [table] = Description.load(table).places(table).values()
-    rows = evaluation.compare(table, bundle, dialect, person)
+        described = Description.load(table)
+        known, [table] = described.unit.schema, described.places(table).values()
+    rows = evaluation.compare(table, bundle, dialect, person, known)
     figures = evaluation.evaluate(rows, targets, predicting)
     return Evaluated(figures, tuple(evaluation.evaluation_words(figures)), rows)
 
@@ -92,7 +94,8 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: 
     if [part.name for part in described.tables] != [part.name for part in own.tables]:
         raise InputError("the package and the bundle name different tables.")
     # Limits and categories are those of the bundle, which may have been learned; how cells are written the package says.
-    reader = Reader(described.with_schemas(list(map(_as_written, own.tables, described.tables))))
+    pairs = zip(own.tables, described.tables, strict=True)
+    reader = Reader(described.with_schemas([one.schema.written_as(known.schema) for one, known in pairs]))
     true, read = reader.open(described.places(file))
     changed = list(map(str, fit_of(reader.sealed(true, read)).findings))
     synthetic, _ = Reader(own).open({part.name: path for part, path in tables_of(bundle, own)})
@@ -114,12 +117,6 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: 
         "total_variation_of_resampled_true_persons": {WORDS[kind]: value for kind, value in again.items()},
     }
     return Evaluated(figures, tuple(lines("evaluation_persons.txt", figures=figures)))
-
-
-def _as_written(own: Resource, there: Resource) -> Schema:
-    known = there.schema
-    fields = [replace(f, spelling=known[f.name].spelling) if f.name in known.names else f for f in own.schema.fields]
-    return replace(own.schema, fields=tuple(fields), missing_values=known.missing_values, dialect=known.dialect)
 
 
 def compared_tables(true: Persons, drawn: Persons, ordered: bool) -> dict[str, list[Query]]:

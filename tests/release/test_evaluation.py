@@ -37,6 +37,7 @@ from covey.release.places import refuse_in_bundle
 from covey.release.summary import describe
 from covey.table.codec import Codec
 from covey.table.columns import Words
+from covey.table.dialects import Dialect
 from covey.table.schema import Field, Schema
 from covey.table.sources import read_table
 from tests.commands import run
@@ -60,6 +61,14 @@ def rows(desk):
 @pytest.fixture(scope="module")
 def figures(rows):
     return evaluate(rows)
+
+
+def test_the_real_table_is_read_as_its_schema_says(desk, visits, figures):
+    german, schema = desk / "german.csv", desk / "german.json"
+    german.write_text((desk / "visits.csv").read_text(encoding="utf-8").replace(",", ";").replace(".", ","))
+    visits[1].read_as(Dialect(";", ",")).save(schema)
+    told = run("evaluate", german, desk / "bundle", "--schema", schema, "--json").output
+    assert json.loads(told)["columns"] == figures["columns"]
 
 
 def test_the_page_is_watermarked_and_has_true_beside_synthetic(rows, figures):

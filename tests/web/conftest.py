@@ -107,7 +107,7 @@ class Page:
         with TemporaryDirectory() as folder:
             path = Path(folder) / "visits.csv"
             example_visits(path, size)
-            assert self.upload(work, path.read_bytes()).status_code == 303
+            assert self.upload(work, path.read_bytes().replace(b",", b";").replace(b".", b",")).status_code == 303
         assert self.post(f"/work/{work}/columns", {"typed": limits}).status_code == 303
         assert self.confirm_rest(work).status_code == 303
         answer = self.post(f"/work/{work}/privacy", {"mode": "private", "epsilon": "1", "dataset": "visits", **choices})

@@ -41,12 +41,13 @@ def resume(folder: Path, as_json: bool) -> None:
 
 @command(
     "covey evaluate patients.csv release/",
-    "covey evaluate patients.csv release/ --report evaluation.html --target readmitted",
+    "covey evaluate patients.csv release/ --schema schema.json --report evaluation.html --target readmitted",
 )
 @table_options
 @options("folder")
 @click.option("-o", "--out", "out", type=Path, help="Write the confidential figures to this file, as JSON.")
 @click.option("--report", type=Path, help="Write a confidential page, real beside synthetic, to this file.")
+@click.option("--schema", type=Path, help="The schema of TABLE: how it is written, as its release read it.")
 @click.option("--target", "targets", multiple=True, metavar="FIELD", help="Predict this field (default: the last few).")
 @options("person", "force", "json")
 def evaluate(

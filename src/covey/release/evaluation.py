@@ -97,15 +97,17 @@ class Comparison:
         return f"Comparison({len(self.true)} real and {len(self.synthetic)} synthetic rows)"
 
 
-def compare(table: Any, folder: Path, dialect: Dialect | None = None, person: str | None = None) -> Comparison:
-    """Read the true table under the bundle's schema, and the bundle's rows."""
+def compare(
+    table: Any, folder: Path, dialect: Dialect | None = None, person: str | None = None, known: Schema | None = None
+) -> Comparison:
+    """Read the true table under the bundle's schema, written as `known` and the dialect say, and the bundle's rows."""
     facts = dict(verify_bundle(folder).facts)
     schema = Schema.load(folder / "schema.json")
     codec = Codec(schema)
     if person is None and facts.get("rows_per_person") == ALL_ROWS:
         said = "this bundle counts persons, not rows. Give "
         raise ArgumentError(said, "person", ", the column that identifies the person.")
-    written = schema if dialect is None else schema.read_as(dialect)
+    written = (schema if known is None else schema.written_as(known)).read_as(dialect or Dialect())
     read = read_table(table, written.beside(person))
     reader = Codec(written)
     true, _ = reader.encode(read, "cells")

@@ -318,6 +318,12 @@ class Schema(Domain):
         missing = self.missing_values if dialect.missing is None else dialect.missing
         return replace(self, fields=fields, missing_values=missing, dialect=dialect.of_file.over(self.dialect))
 
+    def written_as(self, known: Schema) -> Schema:
+        """The schema for a table that is written as another schema says."""
+        spellings = {field.name: field.spelling for field in known.fields}
+        fields = tuple(replace(field, spelling=spellings.get(field.name, field.spelling)) for field in self.fields)
+        return replace(self, fields=fields, missing_values=known.missing_values, dialect=known.dialect)
+
     def plain(self) -> Schema:
         """The schema of the tables that covey writes: commas, decimal points, ISO dates, UTF-8."""
         fields = tuple(replace(field, spelling=Spelling()) for field in self.fields)

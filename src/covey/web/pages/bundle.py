@@ -143,9 +143,8 @@ def evaluation_page(request: Request, work: CurrentWork, form: CheckedForm) -> R
     if not work.tables or not all(str(place) in job.names for place in work.places.values()):
         raise Refused(409, "The real rows of this bundle are no longer here, so there is nothing to compare it with.")
     try:
-        dialect = work.start.unit.schema.dialect
-        person = job.order.get("person")
-        found = evaluate(Path(job.order["table"]), folder, dialect=dialect, person=person, predicting=False)
+        schema, person = job.order["schema"] and Path(job.order["schema"]), job.order.get("person")
+        found = evaluate(Path(job.order["table"]), folder, person=person, predicting=False, schema=schema)
     except CoveyError as error:
         raise with_file_names(error, work.places) from None
     if found.rows is None:
