@@ -21,7 +21,7 @@ def verify(folder: Path, as_json: bool) -> None:
 
     found = verify_bundle(folder)
     told = f"{folder}: complete and unmodified, {found.words}", found.facts["guarantee"], found.facts.get("note")
-    words = "; ".join(filter(None, told))
+    words = "; ".join(dict.fromkeys(filter(None, told)))
     words += "" if found.finished else f"\nIts report is missing. This makes it from the data: covey resume {folder}"
     several = {"persons": found.rows, "rows": dict(found.tables)}
     facts = {"bundle": str(folder), **({"rows": found.rows} if len(found.tables) == 1 else several)}
