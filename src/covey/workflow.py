@@ -481,7 +481,7 @@ def resume(bundle: Path) -> Released:
             finished = verify_bundle(bundle).finished
         except InputError:
             (bundle / WORDS_SUMS).unlink(missing_ok=True)  # if only words are damaged, the data are still whole
-            finished = False
+            finished = verify_bundle(bundle).finished
         release, facts = stored(bundle), read_facts(bundle)
         told = ReportInputs(release, About.from_dict(facts["about"]), facts.get("rows_altered_by_rules"))
         done = released(bundle, told)

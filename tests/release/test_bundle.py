@@ -38,6 +38,7 @@ from covey.table.codec import Codec, EncodeLog
 from covey.table.columns import Table
 from covey.table.schema import Field, Schema
 from covey.table.sources import joined, read_table
+from covey.workflow import resume
 from tests.release.pages import check_page, table_named
 
 pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]
@@ -138,6 +139,15 @@ def test_lies_are_noticed_even_with_right_checksums(folder):
     refused("synthetic.csv", turned, r"report\.html describes another table")
     (folder / "SHA256SUMS.report").unlink()
     refused("synthetic.csv", rows.replace("public", "martian", 1), "insurance")
+    for lie in ({"epsilon": np.inf}, {"n": 10**400}, {"n": 7}, {"about": []}, {"synthetic_rows": {"a": "1"}}, {}):
+        (folder / "privacy.json").write_text(json.dumps(json.loads(facts) | lie))
+        if not lie:
+            (folder / "synthetic.csv").rename(folder.parent / "rows.csv")
+            (folder / "synthetic.csv").symlink_to(folder.parent / "rows.csv")
+        module._write_sums(folder)
+        for read in (verify_bundle, covey.load, resume):
+            with pytest.raises(InputError, match=r"does not fit to this bundle|of 7|is a link to"):
+                read(folder)
 
 
 def test_only_public_types_have_a_way_out():

@@ -124,7 +124,7 @@ def test_only_what_a_gate_gave_back_can_be_kept(tmp_path):
 def test_a_bundle_whose_measurements_are_not_its_own_is_refused(folder):
     said = json.loads((folder / "measurements.json").read_text())
     for changes, words in (
-        ({"n": 499}, "of 499 rows, and the bundle of 1500"),
+        ({"n": 499}, "of 499 units, and the bundle of 1500"),
         ({"format": 3}, "update covey"),
         ({"measurements": [one | {"sd": float("nan")} for one in said["measurements"]]}, "has no size"),
     ):

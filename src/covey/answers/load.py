@@ -16,7 +16,7 @@ from covey.errors import InputError
 from covey.privacy.budget import NOISE, Charge, PrivacyStatement
 from covey.privacy.certificate import WORDS, Certificate, Distances, OutOfPlace
 from covey.release.contents import AnonymousRelease, AnyRelease, Bounds
-from covey.release.model import read_json, read_model
+from covey.release.model import fitting, read_json, read_model
 from covey.release.statements import GROUPED
 from covey.release.verify import described_by, promised, read_facts, rows_path, tables_of, verify_files
 from covey.table.codec import Codec
@@ -77,12 +77,13 @@ def stored(place: Path) -> AnyRelease:
     if "group_size" in facts:
         named = {name: facts[name] for name in GROUPED}
         return AnonymousRelease(parts, described.unit.schema, **named, version=facts["covey"])
-    fitted: Any = read_model(place, described)
-    own: Bounds = None
+    fitted, own = read_model(place, described, facts["n"]), None
     if (place / CERTIFICATE).is_file():
-        certificate, own = read_certificate(read_json(place / CERTIFICATE), facts["spent_in"])
+        with fitting(CERTIFICATE):
+            certificate, own = read_certificate(read_json(place / CERTIFICATE), facts["spent_in"])
         fitted = replace(fitted, certificate=certificate)
-    return Release(parts, described, fitted, statement(facts), facts["covey"], own)
+    with fitting("privacy.json"):
+        return Release(parts, described, fitted, statement(facts), facts["covey"], own)
 
 
 def statement(facts: Mapping[str, Any]) -> PrivacyStatement:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -91,16 +92,18 @@ def model_arrays(fitted: Fitted) -> dict[str, Any]:
     return arrays
 
 
-def read_model(folder: Path, described: Description) -> Fitted:
-    """The model and the measurements of a bundle, without its certificate."""
+def read_model(folder: Path, described: Description, n: int) -> Fitted:
+    """The model and the measurements of a bundle, which are of n units; without its certificate."""
     model = read_arrays(folder / MODEL)
     codecs = described.codecs
-    try:
+    with fitting(MODEL):
         if described.schema is not None:
-            return _rows(model, codecs[0], read_measurements(folder, codecs[0].sizes))
-        return _persons(model, described, folder)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise InputError(f"{MODEL} does not fit to this bundle: {error}.") from None
+            found = _rows(model, codecs[0], read_measurements(folder, codecs[0].sizes))
+        else:
+            found = _persons(model, described, folder)
+    if found.measurements is not None and found.measurements.n != n:
+        raise InputError(f"the measurements are of {found.measurements.n} units, and the bundle of {n}.")
+    return found
 
 
 def _cells(model: Mapping[str, Array], attributes: Sequence[Attribute]) -> dict[int, Cells]:
@@ -281,6 +284,18 @@ def _check(found: Measurements, sizes: Sequence[int]) -> None:
 
 
 # Files of whoever sent a bundle.
+
+
+@contextmanager
+def fitting(name: str) -> Iterator[None]:
+    """Whatever a file of a bundle lacks, or has in excess, is told in words: a stranger may have changed it."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        why = f"it was changed, or written by another covey ({str(error).rstrip('.')})"
+        raise InputError(f"{name} does not fit to this bundle: {why}.") from None
 
 
 def read_json(path: Path) -> Any:

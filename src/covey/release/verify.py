@@ -14,11 +14,13 @@ import numpy as np
 from covey._methods.regain.tables import Prior
 from covey.errors import InputError, ParameterError, counted
 from covey.privacy.budget import Budget, budget_for, parameters
-from covey.release.model import read_arrays, read_json, read_model
+from covey.release.contents import About
+from covey.release.model import fitting, read_arrays, read_json, read_model
 from covey.release.places import REPORT, SUMS, counting, listed
 from covey.table.codec import Codec
 from covey.table.columns import cell_by_cell, unguarded
 from covey.table.description import Description
+from covey.table.fields import LARGEST
 from covey.table.resources import Resource
 from covey.table.schema import Schema
 from covey.table.sources import joined, open_source
@@ -68,6 +70,8 @@ def _require_bundle(folder: Path) -> None:
         )
     if not (folder / SUMS).is_file():
         raise InputError(f"{folder} holds no {SUMS}: it is not a covey bundle, or it is incomplete.")
+    if links := sorted(path.name for path in folder.iterdir() if path.is_symlink()):
+        raise InputError(f"{links[0]!r} is a link to a file elsewhere: it is not a file of the bundle.")
 
 
 def tables_of(folder: Path, described: Description) -> list[tuple[Resource, Path]]:
@@ -83,13 +87,14 @@ def tables_of(folder: Path, described: Description) -> list[tuple[Resource, Path
 
 def read_facts(folder: Path) -> dict[str, Any]:
     """What a bundle says of its privacy, and the day on which it was made; its charges keep within its budget."""
-    found = read_json(folder / "privacy.json")
-    if not isinstance(found, dict) or not isinstance(found.get("synthetic_rows"), dict):
-        raise InputError(
-            f"{folder / 'privacy.json'} does not count the synthetic rows: it is not a file of this covey."
-        )
-    if "charges" in found:
-        _verify_budget(found)
+    found: dict[str, Any] = read_json(folder / "privacy.json")
+    with fitting("privacy.json"):
+        counts = [found["n"], *found["synthetic_rows"].values()]
+        whole = all(type(count) is int and 0 <= count <= LARGEST for count in counts)
+        if not whole or not About.from_dict(found["about"]).made:
+            raise ValueError("it needs whole numbers of rows, and a day")
+        if "charges" in found:
+            _verify_budget(found)
     return found
 
 
@@ -122,9 +127,8 @@ def verify_bundle(folder: Path) -> Verified:
     for _, path in tables:
         if finished and named[path.name] not in report:
             raise InputError(f"{REPORT} describes another table than {path.name}: it does not name its fingerprint.")
-    measured = read_model(folder, described).measurements if "charges" in facts else None
-    if measured is not None and measured.n != facts["n"]:
-        raise InputError(f"the measurements are of {measured.n} {facts['n_counts']}, and the bundle of {facts['n']}.")
+    if "charges" in facts:
+        read_model(folder, described, facts["n"])
     rows = verify_rows(described, tables)
     if rows != facts["synthetic_rows"]:
         raise InputError(f"privacy.json has another number of synthetic rows than the {rows} that are there.")
