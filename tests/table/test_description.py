@@ -37,7 +37,7 @@ def test_a_package_on_disk_is_told_from_a_schema(tmp_path):
     (tmp_path / "schema.json").write_text(json.dumps({"fields": []}))
     assert is_package(tmp_path / "package.json")
     assert not is_package(tmp_path / "schema.json")
-    with pytest.raises(ParameterError, match="there is no file .*none.json"):
+    with pytest.raises(ParameterError, match=r"there is no file .*none\.json"):
         is_package(tmp_path / "none.json")
     assert not is_package(tmp_path / "table.csv")
     Description.load(tmp_path / "package.json").save(tmp_path / "again.json")

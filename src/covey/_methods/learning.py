@@ -257,9 +257,8 @@ def cost_words(cost: Mapping[str, Any], counted: str = "rows") -> str:
     """What learning costs, for a screen."""
     other = cost["other_share"]
     labels = "" if other is None else f', labels below about {other:.2g} of the {counted} "other"'
-    return (
-        f"{cost['columns']} columns are learned: about {cost['tail_rows']} {counted} at each end may be clipped{labels}"
-    )
+    tail = f"about {cost['tail_rows']} {counted} at each end may be clipped, more where they are spread widely"
+    return f"{cost['columns']} columns are learned: {tail}{labels}"
 
 
 def _standing_out(columns: int, budget: Budget, bins: int) -> float:
