@@ -236,11 +236,12 @@ def test_changing_one_limit_does_not_confirm_the_other(desk):
     draft = json.loads(Path("draft.json").read_text())
     [age] = [field for field in draft["fields"] if field["name"] == "age"]
     age["constraints"]["maximum"] = 120
+    age["covey"] = {**age.get("covey", {}), "special": ["HIVpos"]}
     Path("draft.json").write_text(json.dumps(draft))
     assert "age" in json.loads(run("confirm draft.json --all --json").stdout)["unconfirmed"]
-    # By name it becomes public, and the limit that nobody has changed is told as well.
+    # By name it becomes public, and the limit that nobody has changed is told as well, and the word.
     low = age["constraints"]["minimum"]
-    assert run("confirm draft.json age").stdout.startswith(f"now public: age (from {low} to 120)")
+    assert run("confirm draft.json age").stdout.startswith(f"now public: age (from {low} to 120, or HIVpos)")
 
 
 def test_options_are_spelled_in_the_command_line_and_nowhere_below_it():

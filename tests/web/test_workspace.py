@@ -183,6 +183,16 @@ def test_a_chosen_part_is_confirmed_as_it_was_shown_and_nothing_else(page):
     assert unconfirmed(state) == ["ward", "age"]
 
 
+def test_words_among_numbers_are_shown_wherever_they_are_confirmed_and_can_be_taken_out(page):
+    state = page.given("age,lab\n" + "".join(f"{i % 60},{i * 7 % 90 if i % 50 else 'HIVpos'}\n" for i in range(3000)))
+    lab = {"type": "integer", "minimum": "0", "maximum": "90", "missing": "on"}
+    page.sent(f"/work/{state.id}/columns/1", lab)
+    for place in ("columns", "columns/confirm"):  # it was published without having been seen
+        assert "0 to 90, or HIVpos" in words(page.get(f"/work/{state.id}/{place}"))
+    page.sent(f"/work/{state.id}/columns/1", {**lab, "special": ""})
+    assert "HIVpos" not in json.dumps(state.described().to_dict())
+
+
 def test_the_review_shows_first_what_may_point_to_persons_each_with_a_tick(page):
     state = page.given(court_records())
     work = state.id

@@ -228,8 +228,9 @@ def confirm(schema_path: Path, fields: tuple[str, ...], everything: bool, as_jso
 
 
 def _limits(field: Any) -> str:
-    """Both limits of a field: whoever has changed one of them sees that the other becomes public too."""
-    return "" if field.minimum is None or field.maximum is None else f" (from {field.minimum} to {field.maximum})"
+    """Both limits of a field, and the words beside them: whoever has changed one sees that the others become public too."""
+    ends = "" if field.minimum is None or field.maximum is None else f"from {field.minimum} to {field.maximum}"
+    return f" ({', or '.join((ends, *field.special))})" if ends else ""
 
 
 @command("covey check patients.csv --schema schema.json")

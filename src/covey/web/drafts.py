@@ -32,7 +32,7 @@ from covey.workflow import draft
 # What the reader of the command line takes from files.
 SUFFIXES = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".txt", ".xlsx", *ARROW_SUFFIXES)
 # What a card's form holds besides its type.
-TYPED = ("minimum", "maximum", "bins", "decimals", "other", "enum", "missing")
+TYPED = ("minimum", "maximum", "bins", "decimals", "other", "enum", "special", "missing")
 STATES = ("look", "open", "done", "out")  # of columns, those that need a person first
 
 File = tuple[Path, str]  # a private copy, and the name that its owner knows it by
@@ -102,8 +102,8 @@ class ColumnDraft:
         """What stands in a field of the form."""
         if self.typed:
             return self.typed.get(name, "")
-        if name == "enum":
-            return "\n".join(self.field.enum or ())
+        if name in ("enum", "special"):
+            return "\n".join(getattr(self.field, name) or ())
         value = getattr(self.field, name)
         return "" if isinstance(value, tuple) else shown(value)
 

@@ -83,8 +83,9 @@ def read_field(form: Form, before: Field, type_: str = "") -> Field:
         if isinstance(before.bins, tuple) and bins is None:
             bins = before.bins
         decimals = typed("integer", form.get("decimals")) if type_ == "number" else None
+        special = tuple(lines(form.get("special"))) if form.has("special") else before.special
         low, high = typed(type_, form.get("minimum")), typed(type_, form.get("maximum"))
-        return replace(fresh, minimum=low, maximum=high, bins=bins, decimals=decimals)
+        return replace(fresh, minimum=low, maximum=high, bins=bins, decimals=decimals, special=special)
     return fresh
 
 
