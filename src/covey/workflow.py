@@ -62,6 +62,7 @@ from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
 from covey.table.document import as_json
+from covey.table.drafting import UNNAMED
 from covey.table.metadata import imported
 from covey.table.schema import LEARN
 
@@ -283,6 +284,9 @@ def _learned_draft(order: PrivateOrder) -> Description:
     """Names and types of a table that is to be learned. Dates that could be read in two ways are refused: no record may say."""
     drafted = draft(order.table, order.dialect, learning=True)
     for note in drafted.notes:
+        if note.choice == UNNAMED:
+            way_out = "Add a line of names above it. If these are names, draft a "
+            raise InputError(f"{UNNAMED}, and names become public. {way_out}", "schema", " and give it.")
         if note.reason.startswith(TWO_READINGS):
             raise InputError(
                 f"the dates of {note.field!r} are not ISO 8601. Give their format with ", "date_format", "."

@@ -198,6 +198,10 @@ def test_of_a_wide_table_the_columns_that_are_named_are_kept(desk):
     names = [field["name"] for field in json.loads(Path("out/schema.json").read_text())["fields"]]
     assert names == [name for name in ("age", "ward") if name in names] != []
     assert "has no field 'height'" in run(f"{line} --columns height").stderr
+    visits, budget = Path("visits.csv").read_text(), spent()
+    Path("visits.csv").write_text(visits.partition("\n")[2])  # the first record would be published as names
+    assert "looks like a record" in run(line).stderr
+    assert spent() == budget
 
 
 def test_help_imports_nothing_heavy():

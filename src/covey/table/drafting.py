@@ -10,7 +10,7 @@ import codecs
 import csv
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from covey._libraries import pl
 from covey.errors import InputError, counted
-from covey.table.column_drafts import PUBLIC_CODES, ColumnDraft, Note, number_values, present
+from covey.table.column_drafts import PUBLIC_CODES, ColumnDraft, Note, date_formats, number_values, present
 from covey.table.columns import MISSING_WORDS, Table
 from covey.table.csvfile import MARKS, TextFile
 from covey.table.dialects import SEPARATORS, Dialect
@@ -29,6 +29,8 @@ from covey.table.workbook import SUFFIXES, sheet_cells
 SAMPLE = 2**18  # bytes that are looked at
 PREAMBLE = 30  # lines at most before a header
 LINES = 200  # lines that are compared
+ROWS = 2000  # rows that names are compared with
+UNNAMED = "the first line looks like a record, not like names of columns"
 
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _NOT_IN_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
@@ -180,6 +182,10 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     table = read_table(source, dialect=found.of_file, size_limit=size_limit)
     if not learning:
         _refuse_odd_rows(table, missing)
+    like, unnamed = _like_values(table, missing) if found.skip_rows is not None else (0, 0)
+    if like > 0:
+        choice = UNNAMED if unnamed > 0 else "the first line may be a record"
+        notes.append(Note(None, choice, "most names could be cells of their columns", "names become public"))
     if table.long_rows:
         warning = "the separator may be inside unquoted cells"
         notes.append(
@@ -188,10 +194,46 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     notes += [Note(None, f"a column is called '{name}'", "another column has the same name") for name in table.twice]
     drafted = [ColumnDraft(name, series, missing, found).draft() for name, series in table.columns.items()]
     fields = tuple(field for field, _ in drafted if field is not None)
+    if unnamed > 0:
+        fields = tuple(replace(one, warning=f"{UNNAMED}, which are published: add a line of names") for one in fields)
     if not fields:
         raise InputError("every column looks like an identifier or free text, so nothing is left to draft.")
     told = (*notes, *(note for _, note in drafted))
     return Draft(fields, Dialect.from_dict(found.of_file.to_dict()), missing, told, table)
+
+
+def _like_values(table: Table, missing: tuple[str, ...]) -> tuple[int, int]:
+    """How many columns more have names like their cells than other names; and without numbers that name columns of wide tables.
+
+    Those are years and scales: 2019; 1, 2, 3.
+    """
+    like, others, scale = 0, 0, list[tuple[int, float]]()
+    for place, (name, series) in enumerate(table.columns.items()):
+        bare = name.rpartition("_")[0] if name in table.twice else name
+        cells = present(series.head(ROWS), missing)
+        if bare.lower() in PUBLIC_CODES | MISSING_WORDS or not len(cells):
+            continue
+        kind, seen, labels = _kind(cells), int((cells == bare).sum()), cells.n_unique()
+        # A box that is ticked may repeat its name, and nothing else; of many labels one may stand in the first record alone.
+        if _kind(pl.Series([bare])) == kind if kind else seen > 1 < labels:
+            like += 1
+            scale += [(place, float(bare.replace(",", ".")))] if kind == "numbers" else []
+        elif kind or (not seen and 10 * labels < len(cells)):
+            others += 1
+    places, at = np.array(scale).reshape(-1, 2).T
+    steps = np.diff(at)
+    rising = len(steps) > 1 and steps.min() > 0 and (others > 0 or len(steps) > 3 or np.ptp(steps) < 1e-6)
+    years = (at >= 1800) & (at <= 2200) & (at % 1 == 0)
+    known = len(at) if rising or set(at - places) in ({0}, {1}) else int(years.sum())
+    return like - others, like - known - others
+
+
+def _kind(words: pl.Series) -> str:
+    """Whether most words are numbers, or all but strays dates."""
+    if any(type_ != "time" for type_, _ in date_formats(words)):
+        return "dates"
+    numbers = np.isfinite(number_values(words.str.replace(",", ".", literal=True)))
+    return "numbers" if 2 * numbers.sum() > len(words) else ""
 
 
 def _refuse_odd_rows(table: Table, missing: tuple[str, ...]) -> None:
