@@ -254,6 +254,8 @@ def test_rare_labels_become_other():
     assert len(many.enum) == MOST_CATEGORIES
     assert many.other == "other"
     assert many.warning
+    warned = [propose(["ok"] * 19 + ["SECRETJANE"] * rows)[0].warning for rows in (1, 4, 5)]
+    assert [warning is not None for warning in warned] == [True, True, False]
 
 
 def test_missing_words_that_were_said_are_missing():

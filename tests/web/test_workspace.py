@@ -246,7 +246,7 @@ def test_changing_one_limit_does_not_confirm_the_other(page, change, left):
 
 def test_htmx_gets_the_card_and_the_count(page):
     state = page.given(b"age,ward\n3,<script>alert(1)</script>\n97,b\n")
-    form = {"type": "string", "enum": "a\r\n=cmd()", "public": "on", "action": "confirm"}
+    form = {"type": "string", "enum": "a\r\n=cmd()", "public": "on", "action": "confirm", "own_name": "ward"}
     answer = page.post(f"/work/{state.id}/columns/1", form, headers={"hx-request": "true"})
     assert "1 of 2 columns confirmed" in answer.text
     assert "<html" not in answer.text

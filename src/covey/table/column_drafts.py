@@ -66,6 +66,7 @@ MOST_SPECIAL = 8  # words among numbers: more are text
 FEW = 20  # whole numbers of so few different values, each in several rows, may be codes
 RARE = 5  # rows that hold a label before it is drafted, in a table of a hundred or more
 LIMITS = "its limits were read from your data and rounded: replace them by limits that anyone could know, or confirm it by name"
+SMALL = f"it has labels that fewer than {RARE} rows hold, and each may tell of a person: keep what anyone could know"
 LABELS = "it has many labels, and all were read from your data: each must be public"
 BIRTHS = "its name suggests dates of birth, which identify persons, and its limits were read from your data"
 AT_MIDNIGHT = "all its times are midnight"
@@ -233,7 +234,7 @@ class Note:
 
 def may_identify(warning: str | None) -> bool:
     """Whether a draft's warning is about persons: then other limits and labels do not answer it."""
-    return warning is not None and not warning.startswith((LIMITS, LABELS))
+    return warning is not None and not warning.startswith((LIMITS, LABELS, SMALL))
 
 
 def present(series: pl.Series, missing: Iterable[str] = ()) -> pl.Series:
@@ -482,7 +483,8 @@ class ColumnDraft:
         while other in self.counts:
             other += "_"
         rest = f"; {dropped} rare {'ones are' if dropped > 1 else 'one is'} {other!r}" if dropped else ""
-        warning = f"{LABELS} ({len(kept)})" if len(kept) > 50 else None
+        few = min(self.counts[word] for word in kept) < RARE
+        warning = f"{LABELS} ({len(kept)})" if len(kept) > 50 else SMALL if few else None
         if suggests(self.name, PERSONAL) or suggests(self.name, NAMES):
             warning = "its name suggests that it may identify persons"
         padded = self._padded() and most_match(self.text, r"^\d+$")
