@@ -202,6 +202,19 @@ def test_a_few_words_among_numbers_are_special_values(word):
     assert word in note.choice
 
 
+@pytest.mark.parametrize("word", ["NA", "?", "unknown", "k.A.", "-"])
+@pytest.mark.parametrize(
+    ("form", "type_"),
+    [("2024-03-{:02}", "date"), ("{}.3.2024", "date"), ("{},5", "number"), ("1.0{:02},5", "number"), ("{}:30", "time")],
+)
+@pytest.mark.parametrize("rows", [3, 40])
+def test_usual_words_among_dates_and_numbers_of_any_spelling_are_special_values(word, form, type_, rows):
+    """Three of 400 are more than strays; the columns became labels, or telephone numbers."""
+    field, note = propose([*[form.format(j % 13 + 10) for j in range(N)], *[word] * rows])
+    assert (field.type, field.special) == (type_, (word,))
+    assert word in note.choice
+
+
 def test_words_that_few_rows_hold_are_not_drafted_among_numbers():
     field, note = propose([*[str(7 * i % 300) for i in range(N)], *["N"] * 40, "Eve Adams"])
     assert field.special == ("N",)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
@@ -24,7 +24,7 @@ from covey.table.dialects import Dialect, Spelling
 from covey.table.fields import BITS, FALSE_TRUE, LARGEST, Constant, Field, is_whole
 
 # Words for "no number here" that surveys and registers use everywhere.
-_CODES = """n na n/a n.a. nan ? . - -- * x unknown missing refused none null nil tbd <3 <5 <10
+_CODES = """n na n/a n.a. k.a. nan ? . - -- * x unknown missing refused none null nil tbd <3 <5 <10
     -1 -2 -7 -8 -9 -77 -88 -98 -99 -777 -888 -997 -998 -999 -9999"""
 PUBLIC_CODES = frozenset(_CODES.split())
 # Labels that are in everybody's hands: lists without an order, and lists in their order.
@@ -265,6 +265,7 @@ class ColumnDraft:
         self.required = len(self.text) == len(series)
         self.distinct = len(self.counts)
         self.said = Spelling(dialect.decimal or ".", dialect.thousands or "")
+        self.words: tuple[str, ...] = ()  # that say why there is no value
         self.odd = 0  # cells that do not fit what the column is taken for
 
     def draft(self) -> Proposal:
@@ -318,33 +319,39 @@ class ColumnDraft:
         """A column of numbers alone, in plain spelling or another one."""
         if self._padded():
             return None  # codes: a number would lose its zeros
-        attempts = [(self.said, "")]
-        if self.dialect.decimal is None and self.dialect.thousands is None:
-            found = number_spelling(self.text, self.dialect.separator)
-            attempts += [] if found is None else [(found[0], f", {found[1]}")]
-        for spelling, why in attempts:
+        for spelling, why in self._spellings(self.text):
             values = number_values(spelled(self.text, spelling))
             if self._fit((~np.isnan(values)).sum()):
                 return self._limits(values, self._but(f"its cells are numbers{why}"), spelling)
         return None
 
+    def _spellings(self, text: pl.Series) -> list[tuple[Spelling, str]]:
+        """How these cells may spell numbers, and what speaks for it: as was said, or as it looks where nothing was said."""
+        unsaid = self.dialect.decimal is None and self.dialect.thousands is None
+        found = number_spelling(text, self.dialect.separator) if unsaid else None
+        return [(self.said, ""), *([] if found is None else [(found[0], f", {found[1]}")])]
+
+    def _kept(self, counts: Mapping[str, int]) -> tuple[str, ...]:
+        """Those of such words beside values that a draft may hold."""
+        least = max(2, rare(self.rows))
+        return tuple(sorted(w for w, c in counts.items() if w.lower() in PUBLIC_CODES or (c >= least and len(w) <= 8)))
+
     def _numbers_with_words(self) -> Proposal | None:
         """Mostly numbers, and a few words that say why there is none."""
         if self._padded():
             return None
-        plain = spelled(self.text, self.said)
-        values = number_values(plain)
+        spelling, why = self._spellings(self.text.filter(self.text.str.contains(r"\d")))[-1]
+        values = number_values(spelled(self.text, spelling))
         there = ~np.isnan(values)
-        counts = Counter(word for word, value in zip(plain, there, strict=True) if not value)
-        least = max(2, rare(self.rows))
-        kept = [w for w, c in counts.items() if w.lower() in PUBLIC_CODES or (c >= least and len(w) <= 8)]
+        counts = Counter(word for word, value in zip(self.text, there, strict=True) if not value)
+        kept = self._kept(counts)
         strays = counts.total() - sum(counts[word] for word in kept)
         numbers, n = values[there], len(values)
         if not 1 <= len(kept) <= MOST_SPECIAL or len(counts) > 50 or len(numbers) < 0.2 * n or strays > 0.02 * n:
             return None
         if (numbers == np.rint(numbers)).all() and (len(np.unique(numbers)) <= FEW or looks_coded(numbers, n)):
             return None
-        return self._limits(numbers, "its cells are numbers and a few words", self.said, tuple(sorted(kept)))
+        return self._limits(numbers, f"its cells are numbers and a few words{why}", spelling, kept)
 
     def _limits(self, values: Floats, reason: str, spelling: Spelling, special: tuple[str, ...] = ()) -> Proposal:
         values = values[np.isfinite(values)]
@@ -416,8 +423,18 @@ class ColumnDraft:
         return self._between("date" if dtype == pl.Date else "datetime", seconds, None, "its cells have that type")
 
     def _text_dates(self) -> Proposal | None:
+        """A column of dates alone, or with a few words that say why there is none."""
         if self.series.dtype != pl.String:
             return None
+        whole, counts = self.text, {word: count for word, count in self.counts.items() if not re.search(r"\d", word)}
+        for words in dict.fromkeys(((), self._kept(counts)[:MOST_SPECIAL])):
+            self.words, self.text = words, whole.filter(~whole.is_in(list(words)))
+            if len(self.text) >= 0.2 * len(whole) and (found := self._written_dates()) is not None:
+                return found
+        self.words, self.text = (), whole
+        return None
+
+    def _written_dates(self) -> Proposal | None:
         said = self.dialect.date_format
         if said is not None:
             clock = re.search("%[HIMSTX]", said)
@@ -435,8 +452,9 @@ class ColumnDraft:
 
     def _moments(self, type_: str, form: str | None, reason: str) -> Proposal:
         if type_ == "time":
-            day: dict[str, Any] = {"minimum": time(0), "maximum": time(23, 59, 59)}
-            return self._field("times of day", reason, "time", spelling=Spelling(date_format=form), **day)
+            day: dict[str, Any] = {"minimum": time(0), "maximum": time(23, 59, 59), "special": self.words}
+            choice = ", and ".join(("times of day", *self.words))
+            return self._field(choice, reason, "time", spelling=Spelling(date_format=form), **day)
         text = self.text if form is None else Spelling(date_format=form).plain(self.text)
         seconds = parse_times(text, True)
         if not self._fit((~np.isnan(seconds)).sum()):
@@ -454,7 +472,8 @@ class ColumnDraft:
         what = "dates" if type_ == "date" else "dates with times"
         spelling = Spelling(date_format=form)
         warning = BIRTHS if suggests(self.name, BIRTH) else LIMITS
-        return self._field(f"{what} from {low} to {high}", reason, type_, warning, spelling=spelling, **limits)
+        choice = ", and ".join((f"{what} from {low} to {high}", *self.words))
+        return self._field(choice, reason, type_, warning, spelling=spelling, special=self.words, **limits)
 
     # Labels.
 

@@ -64,7 +64,7 @@ class Parent:
             return
         field = schema[self.order]
         if self.gaps:
-            whole = field.type == "date" or (field.type == "integer" and not field.special)
+            whole = field.type in ("date", "integer") and not field.special
             if self.numbered or not whole or field.bins is not None:
                 raise field.wrong("is no date or whole number without declared bins", "Leave gaps out.")
         if field.type not in ORDERED_TYPES or not field.measured:
