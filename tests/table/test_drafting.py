@@ -49,6 +49,8 @@ def test_commas_and_quotes(tmp_path):
     found = sniff(path, Dialect(), 10**6)
     assert found == Dialect(",", encoding="utf-8", skip_rows=0)
     assert assumptions(found, Dialect()) is None
+    path.write_text('Report 2023\n\na;a;b\n1;2;"x; y"\n3;4;z\n')  # a name that is repeated, not a cell of one column
+    assert sniff(path, Dialect(), 10**6) == Dialect(";", encoding="utf-8", skip_rows=2)
     path.write_text("name\nA;1\nB;2\n")  # one column, and cells with semicolons
     assert sniff(path, Dialect(), 10**6).skip_rows == 0
 

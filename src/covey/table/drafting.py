@@ -55,7 +55,7 @@ def sniff(path: Path, said: Dialect, size_limit: int) -> Dialect:
     skip = said.skip_rows
     if skip is None:
         skip = start + _header_row([_cells(line, separator) for line in lines[start:]])
-    if said.skip_rows is None and skip > start and not _names(lines[skip], separator):
+    if said.skip_rows is None and skip > start and not _names(lines[skip:], separator):
         separator, skip = said.separator or ",", start  # a single column whose cells hold separators
     return said.over(Dialect(separator, encoding=encoding, skip_rows=skip))
 
@@ -133,10 +133,11 @@ def _cells(line: str, separator: str) -> int:
     return len(_split(line, separator)) if line.strip() else 0
 
 
-def _names(line: str, separator: str) -> bool:
-    """Whether a line may be a header: different words, and no numbers."""
-    cells = [cell.strip() for cell in _split(line, separator)]
-    return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[+-]?[\d.,]+", cell) for cell in cells)
+def _names(lines: list[str], separator: str) -> bool:
+    """Whether the first line may be a header: no numbers, and different words or else numbers below."""
+    words, *below = [[cell.strip() for cell in _split(line, separator)] for line in lines]
+    counts = [any(re.fullmatch(r"[+-]?[\d.,]+", cell) for cell in cells) for cells in (words, *below)]
+    return not counts[0] and (len(set(words)) == len(words) or any(counts))
 
 
 def _filled(row: tuple[str | None, ...]) -> int:
