@@ -285,12 +285,10 @@ def _learned_draft(order: PrivateOrder) -> Description:
     drafted = draft(order.table, order.dialect, learning=True)
     for note in drafted.notes:
         if note.choice == UNNAMED:
-            way_out = "Add a line of names above it. If these are names, draft a "
-            raise InputError(f"{UNNAMED}, and names become public. {way_out}", "schema", " and give it.")
+            raise InputError(f"{UNNAMED}, which are public. Add a line of names, or give them in a ", "schema", ".")
         if note.reason.startswith(TWO_READINGS):
-            raise InputError(
-                f"the dates of {note.field!r} are not ISO 8601. Give their format with ", "date_format", "."
-            )
+            why = f"the dates of {note.field!r} are not ISO 8601. Give their format with "
+            raise InputError(why, "date_format", ".")
     if drafted.twice:
         warnings.warn(renamed(drafted.twice), CoveyWarning, stacklevel=3)
     left = [repr(note.field) for note in drafted.notes if note.choice == LEFT_OUT and note.field != order.person]

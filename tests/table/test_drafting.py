@@ -216,22 +216,17 @@ def test_overrides_hold_and_are_recorded(tmp_path):
     assert schema["a"].enum == tuple("0123456")
 
 
-def test_a_record_in_place_of_the_header_is_noticed_and_years_or_numbered_columns_are_none(tmp_path):
-    def said(*rows):
-        (tmp_path / "t.csv").write_text(lines(*rows))
-        schema, notes = Schema.draft_with_notes(tmp_path / "t.csv")
-        found = [note.choice for note in notes if note.field is None and "first line" in note.choice]
-        assert (found == [UNNAMED]) == all((field.warning or "").startswith(UNNAMED) for field in schema.fields)
-        return found
-
-    cells = [f"{'ab'[j % 2]},{j * 7 % 90},{j * 3 % 50}" for j in range(200)]
-    days = [f"p{j},{j % 28 + 1}.03.2020,{'ab'[j % 2]}" for j in range(200)]
-    for record in ("a,47,11", "a,1972,11", "a,NA,2.5"):
-        assert said(record, *cells) == [UNNAMED], record
-    assert said("Ann,4.03.2020,a", *days) == [UNNAMED]
-    for header in ("town,2019,2020", "town,1,2", "0,1,2"):
-        assert said(header, *cells) != [UNNAMED], header
-    assert said("a,age,cost", *cells) == said("town,age,cost", *cells) == []
+@pytest.mark.parametrize(
+    "header", ["a,4.03.2020,11", "a,1972,1", "a,NA,2.5", "town,2019,2020", "town,1,2", "0,1,2", "a,age,cost"]
+)
+def test_a_record_in_place_of_the_header_is_noticed_and_years_or_numbered_columns_are_none(tmp_path, header):
+    dates = [f"{'ab'[j % 2]},{j % 28 + 1}.03.2020,{j * 3 % 50}" for j in range(200)]
+    numbers = [f"{'ab'[j % 2]},{j * 7 % 90},{j * 3 % 50}" for j in range(200)]
+    (tmp_path / "t.csv").write_text(lines(header, *(dates if "03." in header else numbers)))
+    schema, notes = Schema.draft_with_notes(tmp_path / "t.csv")
+    record = header[0] == "a" and "age" not in header
+    assert [note.choice == UNNAMED for note in notes if note.field is None] == [record] * ("age" not in header)
+    assert all((field.warning or "").startswith(UNNAMED) == record for field in schema.fields)
 
 
 def test_frames_and_nested_cells(tmp_path):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
@@ -119,22 +120,16 @@ def number_spelling(words: pl.Series, separator: str | None) -> tuple[Spelling, 
 
 def date_formats(words: pl.Series) -> list[tuple[str, str | None]]:
     """Types and formats in which nearly every word is a date, time of day or both; None is ISO 8601, which needs no format."""
-    if most_match(words, _ISO_DAY) and _most_read(words, "%Y-%m-%d"):
-        return [("date", None)]
-    if most_match(words, _DAY_NUMBER) and _most_read(words, "%Y%m%d"):
-        return [("date", None)]
-    if most_match(words, _ISO_TIME):
-        return [("datetime", None)]
-    if most_match(words, _TIME):
-        return [("time", None)]
+    for shape, day in ((_ISO_DAY, "%Y-%m-%d"), (_DAY_NUMBER, "%Y%m%d")):
+        if most_match(words, shape) and _most_read(words, day):
+            return [("date", None)]
+    for shape, type_ in ((_ISO_TIME, "datetime"), (_TIME, "time")):
+        if most_match(words, shape):
+            return [(type_, None)]
     if not most_match(words, r"^\d{1,4}[./ -]([A-Za-z]{3}|\d{1,2})[./ -]\d{2,4}([T ]\d{1,2}:\d\d(:\d\d)?)?$"):
         return []
-    found: list[tuple[str, str | None]] = []
-    for clock in _CLOCKS:
-        for day in _DATES:
-            if _most_read(words, day + clock):
-                found.append(("datetime" if clock else "date", day + clock))
-    return found
+    forms = [("datetime" if clock else "date", day + clock) for clock in _CLOCKS for day in _DATES]
+    return [(type_, form) for type_, form in forms if _most_read(words, form)]
 
 
 def _most_read(words: pl.Series, form: str) -> bool:
@@ -212,10 +207,8 @@ def decades(low: float, high: float) -> tuple[float, float]:
 
 def decimals_of(values: Any) -> int | None:
     """The decimals that nearly all of these numbers have, up to eight; None for more."""
-    for decimals in range(1, 9):
-        if nearly_all(np.isclose(values, np.round(values, decimals), rtol=1e-15, atol=1e-10)):
-            return decimals
-    return None
+    fits = (nearly_all(np.isclose(values, np.round(values, j), rtol=1e-15, atol=1e-10)) for j in range(1, 9))
+    return next((j for j, fit in enumerate(fits, 1) if fit), None)
 
 
 @dataclass(frozen=True)
@@ -281,7 +274,8 @@ class ColumnDraft:
             return self._field(words, why, "boolean", flags=flags)
         if dtype.is_temporal():
             return self._dates(dtype)
-        for attempt in (self._day_numbers, self._numbers, self._text_dates, self._numbers_with_words):
+        attempts = self._day_numbers, self._numbers, self._text_dates, self._dates_with_words, self._numbers_with_words
+        for attempt in attempts:
             if (found := attempt()) is not None:
                 return found
         return self._labels()
@@ -331,7 +325,7 @@ class ColumnDraft:
         found = number_spelling(text, self.dialect.separator) if unsaid else None
         return [(self.said, ""), *([] if found is None else [(found[0], f", {found[1]}")])]
 
-    def _kept(self, counts: Mapping[str, int]) -> tuple[str, ...]:
+    def _kept(self, counts: dict[str, int]) -> tuple[str, ...]:
         """Those of such words beside values that a draft may hold."""
         least = max(2, rare(self.rows))
         return tuple(sorted(w for w, c in counts.items() if w.lower() in PUBLIC_CODES or (c >= least and len(w) <= 8)))
@@ -423,18 +417,8 @@ class ColumnDraft:
         return self._between("date" if dtype == pl.Date else "datetime", seconds, None, "its cells have that type")
 
     def _text_dates(self) -> Proposal | None:
-        """A column of dates alone, or with a few words that say why there is none."""
         if self.series.dtype != pl.String:
             return None
-        whole, counts = self.text, {word: count for word, count in self.counts.items() if not re.search(r"\d", word)}
-        for words in dict.fromkeys(((), self._kept(counts)[:MOST_SPECIAL])):
-            self.words, self.text = words, whole.filter(~whole.is_in(list(words)))
-            if len(self.text) >= 0.2 * len(whole) and (found := self._written_dates()) is not None:
-                return found
-        self.words, self.text = (), whole
-        return None
-
-    def _written_dates(self) -> Proposal | None:
         said = self.dialect.date_format
         if said is not None:
             clock = re.search("%[HIMSTX]", said)
@@ -449,6 +433,13 @@ class ColumnDraft:
             return self._leave(f"{TWO_READINGS}{forms}: say which by date_format (--date-format)")
         [(type_, form)] = found[:1]
         return self._moments(type_, form, f"its cells are written {form or 'as in ISO 8601'}")
+
+    def _dates_with_words(self) -> Proposal | None:
+        """Dates, and a few words that say why there is none."""
+        rest = copy(self)
+        rest.words = self._kept({w: c for w, c in self.counts.items() if not re.search(r"\d", w)})[:MOST_SPECIAL]
+        rest.text = self.text.filter(~self.text.is_in(list(rest.words)))
+        return rest._text_dates() if rest.words and len(rest.text) >= 0.2 * len(self.text) else None
 
     def _moments(self, type_: str, form: str | None, reason: str) -> Proposal:
         if type_ == "time":
@@ -469,8 +460,7 @@ class ColumnDraft:
         limits: dict[str, Any] = {"minimum": low, "maximum": high}
         if type_ == "datetime":
             limits = {"minimum": datetime(first.year, 1, 1), "maximum": datetime(last.year, 12, 31, 23, 59, 59)}
-        what = "dates" if type_ == "date" else "dates with times"
-        spelling = Spelling(date_format=form)
+        what, spelling = "dates" if type_ == "date" else "dates with times", Spelling(date_format=form)
         warning = BIRTHS if suggests(self.name, BIRTH) else LIMITS
         choice = ", and ".join((f"{what} from {low} to {high}", *self.words))
         return self._field(choice, reason, type_, warning, spelling=spelling, special=self.words, **limits)
@@ -530,10 +520,7 @@ def _sentinels(values: Floats) -> tuple[str, ...]:
 
 
 def _is_number(word: str) -> bool:
-    try:
-        return bool(np.isfinite(float(word)))
-    except ValueError:
-        return False
+    return bool(np.isfinite(number_values(pl.Series([word]))[0]))
 
 
 def _in_order(label: str) -> tuple[bool, float, str]:

@@ -183,19 +183,16 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     table = read_table(source, dialect=found.of_file, size_limit=size_limit)
     if not learning:
         _refuse_odd_rows(table, missing)
-    like, unnamed = _like_values(table, missing) if found.skip_rows is not None else (0, 0)
-    if like > 0:
-        choice = UNNAMED if unnamed > 0 else "the first line may be a record"
-        notes.append(Note(None, choice, "most names could be cells of their columns", "names become public"))
+    doubt = _header_doubt(table, missing) if found.skip_rows is not None else ""
+    if doubt:
+        notes.append(Note(None, doubt, "most names could be cells of their columns", "names become public"))
     if table.long_rows:
-        warning = "the separator may be inside unquoted cells"
-        notes.append(
-            Note(None, f"surplus cells of {counted(table.long_rows, 'row')} ignored", "the header has fewer", warning)
-        )
+        choice = f"surplus cells of {counted(table.long_rows, 'row')} ignored"
+        notes.append(Note(None, choice, "the header has fewer", "the separator may be inside unquoted cells"))
     notes += [Note(None, f"a column is called '{name}'", "another column has the same name") for name in table.twice]
     drafted = [ColumnDraft(name, series, missing, found).draft() for name, series in table.columns.items()]
     fields = tuple(field for field, _ in drafted if field is not None)
-    if unnamed > 0:
+    if doubt == UNNAMED:
         fields = tuple(replace(one, warning=f"{UNNAMED}, which are published: add a line of names") for one in fields)
     if not fields:
         raise InputError("every column looks like an identifier or free text, so nothing is left to draft.")
@@ -203,12 +200,9 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     return Draft(fields, Dialect.from_dict(found.of_file.to_dict()), missing, told, table)
 
 
-def _like_values(table: Table, missing: tuple[str, ...]) -> tuple[int, int]:
-    """How many columns more have names like their cells than other names; and without numbers that name columns of wide tables.
-
-    Those are years and scales: 2019; 1, 2, 3.
-    """
-    like, others, scale = 0, 0, list[tuple[int, float]]()
+def _header_doubt(table: Table, missing: tuple[str, ...]) -> str:
+    """Whether names look like cells of their columns; years and numbers in order do, and name columns of wide tables."""
+    like, others, scale = 0, 0, dict[int, float]()
     for place, (name, series) in enumerate(table.columns.items()):
         bare = name.rpartition("_")[0] if name in table.twice else name
         cells = present(series.head(ROWS), missing)
@@ -218,15 +212,15 @@ def _like_values(table: Table, missing: tuple[str, ...]) -> tuple[int, int]:
         # A box that is ticked may repeat its name, and nothing else; of many labels one may stand in the first record alone.
         if _kind(pl.Series([bare])) == kind if kind else seen > 1 < labels:
             like += 1
-            scale += [(place, float(bare.replace(",", ".")))] if kind == "numbers" else []
+            scale |= {place: float(bare.replace(",", "."))} if kind == "numbers" else {}
         elif kind or (not seen and 10 * labels < len(cells)):
             others += 1
-    places, at = np.array(scale).reshape(-1, 2).T
+    at = np.array([*scale.values()])
     steps = np.diff(at)
     rising = len(steps) > 1 and steps.min() > 0 and (others > 0 or len(steps) > 3 or np.ptp(steps) < 1e-6)
     years = (at >= 1800) & (at <= 2200) & (at % 1 == 0)
-    known = len(at) if rising or set(at - places) in ({0}, {1}) else int(years.sum())
-    return like - others, like - known - others
+    known = len(at) if rising or {own - place for place, own in scale.items()} in ({0}, {1}) else int(years.sum())
+    return UNNAMED if like - known > others else "the first line may be a record" if like > others else ""
 
 
 def _kind(words: pl.Series) -> str:
@@ -245,11 +239,8 @@ def _refuse_odd_rows(table: Table, missing: tuple[str, ...]) -> None:
     second = [s[0] for s in texts if s[0] is not None and s[0].strip()]
     numeric = [s for s in texts if len(rest := present(s[1:], missing)) > 2 and not np.isnan(number_values(rest)).any()]
     headed = [s for s in numeric if s[0] is not None and s[0].strip().lower() not in PUBLIC_CODES | MISSING_WORDS]
-    if (
-        len(second) == len(texts)
-        and len(headed) == len(numeric) > 1
-        and all(np.isnan(number_values(s[:1]))[0] for s in headed)
-    ):
+    words = all(np.isnan(number_values(s[:1]))[0] for s in headed)
+    if len(second) == len(texts) and len(headed) == len(numeric) > 1 and words:
         raise InputError("the first row has words where all others have numbers. If it is a second header, remove it.")
     last = [s[-1].strip().lower().rstrip(":") for s in texts if s[-1] is not None]
     if any(word in _TOTALS for word in last):
