@@ -451,10 +451,7 @@ def carry_out(  # the one passage that spends a budget: whose, on what, and who 
 
 @contextmanager
 def charge_told(receipt: Event | None) -> Iterator[None]:
-    """What fails after a charge says that the charge stays: a disk that is full, a file or a connection that is gone.
-
-    Warnings wait for the end: whoever makes errors of them would lose the release.
-    """
+    """What fails after a charge says that the charge stays. Warnings, of which a caller may make errors, wait for the end."""
     try:
         with warnings.catch_warnings(record=True, action="always") as caught:
             yield
