@@ -62,7 +62,7 @@ from covey.table.databases import Database
 from covey.table.description import Description, is_package
 from covey.table.dialects import Dialect
 from covey.table.document import as_json
-from covey.table.drafting import UNNAMED
+from covey.table.drafting import DOUBTED, UNNAMED
 from covey.table.metadata import imported
 from covey.table.schema import LEARN
 
@@ -286,6 +286,8 @@ def _learned_draft(order: PrivateOrder) -> Description:
     for note in drafted.notes:
         if note.choice == UNNAMED:
             raise InputError(f"{UNNAMED}, which are public. Add a line of names, or give them in a ", "schema", ".")
+        if note.choice == DOUBTED:
+            warnings.warn(f"{DOUBTED}, and its cells are published as names of columns.", CoveyWarning, stacklevel=3)
         if note.reason.startswith(TWO_READINGS):
             why = f"the dates of {note.field!r} are not ISO 8601. Give their format with "
             raise InputError(why, "date_format", ".")

@@ -202,6 +202,8 @@ def test_of_a_wide_table_the_columns_that_are_named_are_kept(desk):
     Path("visits.csv").write_text(visits.partition("\n")[2])  # the first record would be published as names
     assert "looks like a record" in run(line).stderr
     assert spent() == budget
+    Path("visits.csv").write_text(re.sub(r"\bage\b", "4711", visits, count=1))
+    assert "warning: the first line may be a record" in run(line).stderr
 
 
 def test_help_imports_nothing_heavy():

@@ -217,7 +217,8 @@ def test_overrides_hold_and_are_recorded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "header", ["a,4.03.2020,11", "a,1972,1", "a,NA,2.5", "town,2019,2020", "town,1,2", "0,1,2", "a,age,cost"]
+    "header",
+    ["a,4.03.2020,11", "a,1972,1", "a,NA,2.5", "town,2019,2020", "town,1,2", "0,1,2", "Jo,4711,cost", "a,age,cost"],
 )
 def test_a_record_in_place_of_the_header_is_noticed_and_years_or_numbered_columns_are_none(tmp_path, header):
     dates = [f"{'ab'[j % 2]},{j % 28 + 1}.03.2020,{j * 3 % 50}" for j in range(200)]

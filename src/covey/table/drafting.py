@@ -31,6 +31,7 @@ PREAMBLE = 30  # lines at most before a header
 LINES = 200  # lines that are compared
 ROWS = 2000  # rows that names are compared with
 UNNAMED = "the first line looks like a record, not like names of columns"
+DOUBTED = "the first line may be a record"
 
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _NOT_IN_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
@@ -185,7 +186,7 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
         _refuse_odd_rows(table, missing)
     doubt = _header_doubt(table, missing) if found.skip_rows is not None else ""
     if doubt:
-        notes.append(Note(None, doubt, "most names could be cells of their columns", "names become public"))
+        notes.append(Note(None, doubt, "names could be cells of their columns", "names become public"))
     if table.long_rows:
         choice = f"surplus cells of {counted(table.long_rows, 'row')} ignored"
         notes.append(Note(None, choice, "the header has fewer", "the separator may be inside unquoted cells"))
@@ -220,7 +221,7 @@ def _header_doubt(table: Table, missing: tuple[str, ...]) -> str:
     rising = len(steps) > 1 and steps.min() > 0 and (others > 0 or len(steps) > 3 or np.ptp(steps) < 1e-6)
     years = (at >= 1800) & (at <= 2200) & (at % 1 == 0)
     known = len(at) if rising or {own - place for place, own in scale.items()} in ({0}, {1}) else int(years.sum())
-    return UNNAMED if like - known > others else "the first line may be a record" if like > others else ""
+    return UNNAMED if like - known > others else DOUBTED if like > others or len(at) > known else ""
 
 
 def _kind(words: pl.Series) -> str:
