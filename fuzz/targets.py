@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 from covey.errors import CoveyError
@@ -80,7 +81,8 @@ def table(data: bytes, folder: Path) -> None:
         if flags & 64:
             dialect = Dialect(SEPARATORS[flags >> 5 & 1 | flags >> 6 & 2], skip_rows=flags >> 7)
             codec = Codec(ODD.read_as(dialect))
-        source = open_source(path, codec.schema, encoding, size_limit=2**24)
+        written = replace(codec.schema.dialect, encoding=encoding)
+        source = open_source(path, codec.schema, dialect=written, size_limit=2**24)
         for piece in [source.table(part) for part in source.parts()]:
             codes, _ = codec.encode_part(piece)
             assert len(codes) == piece.rows
