@@ -281,7 +281,7 @@ def test_a_budget_carries_so_many_columns_and_an_order_is_offered():
     assert (cost(10**6)["carried"], cost(50)["carried"]) == (40, 0)
     said = too_wide(wide.focus("c7", ("c9", "c3")), 11_757, budget)
     assert "40 columns are to be learned, and this budget carries about 12" in said
-    assert said.endswith("these would be c7, c9, c3, c0, c1, c2, c4, c5, c6, c8, c10, c11.")
+    assert said.endswith("such as c7, c9, c3, c0, c1, c2, c4, c5, c6, c8, c10, c11.")
     assert too_wide(wide, 10**6, budget) == ""
     assert wide.only(("c3", "c1")).names == ("c1", "c3")
     with pytest.raises(ParameterError, match="no field 'c99'"):

@@ -299,8 +299,8 @@ def too_wide(described: Schema | Description, n: int, budget: Budget) -> str:
     kept = ", ".join(names[: cost["carried"]]) or names[0]
     return (
         f"{cost['columns']} columns are to be learned, and this budget carries about {cost['carried'] or 'none'}. With more, "
-        f"noise hides labels and values that a twentieth of the {budget.counted} hold. Name those to keep (--columns): important "
-        f"ones first, and then the first of the table, these would be {kept}."
+        f"noise hides labels and values that a twentieth of the {budget.counted} hold. Name those to keep with --columns, "
+        f"such as {kept}."
     )
 
 
