@@ -176,6 +176,8 @@ def fit(model: Model, release: Release, about: About) -> Estimate:
     if complete:
         other = next(f for f, own in zip(features, partial, strict=True) if own)
         given, implied = Feature(other.attribute, np.ones(len(other.scores)), condition=True), partial
+    if not release.moments((given,)).mean[0] > 0:
+        raise CannotAnswerError(f"by what was measured no row has {release.columns.names[given.attribute]!r}.")
     alone = dict.fromkeys(f.attribute for f, own in zip(features, implied, strict=True) if not own)
     if len(alone) > 1 and not any(partial):
         require_alike(terms, given, model, release)
