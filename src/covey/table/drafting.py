@@ -185,8 +185,7 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     if not learning:
         _refuse_odd_rows(table, missing)
     doubt = _header_doubt(table, missing) if found.skip_rows is not None else ""
-    if doubt:
-        notes.append(Note(None, doubt, "names could be cells of their columns", "names become public"))
+    notes += [Note(None, doubt, "names could be cells of their columns", "names become public")] * bool(doubt)
     if table.long_rows:
         choice = f"surplus cells of {counted(table.long_rows, 'row')} ignored"
         notes.append(Note(None, choice, "the header has fewer", "the separator may be inside unquoted cells"))

@@ -49,7 +49,6 @@ _FLAGS = ("ordered", "learn", "learned", "from_table")
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 MOST_DECIMALS = 15  # a float holds no more digits
 MOST_BINS = 100_000  # of a field, more than is ever measured
-COUNT_OR_EDGES = "Give a count or a list of edges."
 
 
 def typed(type_: str, value: Any) -> Value | None:
@@ -293,7 +292,7 @@ class Field:
                     )
         elif (
             self.bins is not None
-            and whole_number(self.bins, f"bins of field {self.name!r}", 1, COUNT_OR_EDGES) > MOST_BINS
+            and whole_number(self.bins, f"bins of {self.name!r}", 1, "Give a count or edges.") > MOST_BINS
         ):
             raise self.wrong(f"has {self.bins} bins", f"Give at most {MOST_BINS}.")
         if self.minimum is None or self.maximum is None:
