@@ -567,8 +567,9 @@ IMPOSSIBLE = [
         ("23", ("--epsilon", value), "epsilon")
         for value in ("0", "-1", "-0.0", "nan", "inf", "-inf", "abc", "", "1e400")
     ),
-    *(("23", ("--epsilon", value), "epsilon") for value in ("1e-13", "1,5")),
+    *(("23", ("--epsilon", value), "epsilon") for value in ("1e-13", "1e-10", "1,5")),
     ("25", ("--confirm-large-epsilon", "--epsilon", "1e7"), "epsilon"),
+    ("26", ("--owner", "\udcfc"), "no character of UTF-8"),
     *(("26", ("--delta", value), "delta") for value in ("-1e-9", "1", "2", "nan", "inf", "abc", "")),
     *(("26", ("--rows-per-person", value), "rows") for value in ("0", "-1", "1.5", "abc")),
     *(

@@ -11,9 +11,8 @@ from covey.table.schema import Schema
 
 def test_yaml_is_read(tmp_path):
     file = tmp_path / "s.yaml"
-    file.write_text(
-        "made: 2024-05-01\nfields:\n- {name: d, type: date, constraints: {minimum: 2020-01-01, maximum: 2020-12-31}}\n"
-    )
+    limits = "{minimum: 2020-01-01, maximum: 2020-12-31}"
+    file.write_text(f"made: 2024-05-01\nfields:\n- {{name: d, type: date, constraints: {limits}}}\n")
     assert Schema.load(file)["d"].minimum == date(2020, 1, 1)
     assert json.loads(json.dumps(Schema.load(file).to_dict()))["made"] == "2024-05-01"
 

@@ -210,7 +210,8 @@ def _header_doubt(table: Table, missing: tuple[str, ...]) -> str:
             continue
         kind, seen, labels = _kind(cells), int((cells == bare).sum()), cells.n_unique()
         # A box that is ticked may repeat its name, and nothing else; of many labels one may stand in the first record alone.
-        if _kind(pl.Series([bare])) == kind if kind else seen > 1 < labels:
+        alike = _kind(pl.Series([bare])) == kind if kind else min(seen, labels) > 1
+        if alike:
             like += 1
             scale |= {place: float(bare.replace(",", "."))} if kind == "numbers" else {}
         elif kind or (not seen and 10 * labels < len(cells)):

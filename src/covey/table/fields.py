@@ -48,7 +48,7 @@ _FLAGS = ("ordered", "learn", "learned", "from_table")
 
 LARGEST = 2**53  # whole numbers up to here are exact as floats, and so are all comparisons
 MOST_DECIMALS = 15  # a float holds no more digits
-MOST_BINS = 100_000  # of a field, more than is ever measured
+MOST_DECLARED = 100_000  # bins of a field, more than is ever measured
 
 
 def typed(type_: str, value: Any) -> Value | None:
@@ -290,11 +290,10 @@ class Field:
                         f"has {word} {shown(getattr(self, word))} and an outer bin edge {shown(edge)}",
                         "Let the edges run from the minimum to the maximum.",
                     )
-        elif (
-            self.bins is not None
-            and whole_number(self.bins, f"bins of {self.name!r}", 1, "Give a count or edges.") > MOST_BINS
-        ):
-            raise self.wrong(f"has {self.bins} bins", f"Give at most {MOST_BINS}.")
+        elif self.bins is not None:
+            count = whole_number(self.bins, f"bins of field {self.name!r}", 1, "Give a count or a list of edges.")
+            if count > MOST_DECLARED:
+                raise self.wrong(f"has {count} bins", f"Give at most {MOST_DECLARED}.")
         if self.minimum is None or self.maximum is None:
             return
         if self.maximum < self.minimum:  # type: ignore[operator] # of one ordered type
