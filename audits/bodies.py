@@ -111,9 +111,9 @@ def squares_like_pairs():
     """Squares get the noise of pairs: half of what their weight in the sensitivity allows."""
 
     def plain(real):
-        def moments(told, spread):
+        def moments(setting, spread):
             with patch.object(reals, "Fraction", lambda a, b=1: WHOLE if (a, b) == (1, 2) else WHOLE * a / b):
-                return (yield from real(told, spread))
+                return (yield from real(setting, spread))
 
         return moments
 

@@ -18,6 +18,7 @@ import numpy as np
 import covey._core.fit.spectrum
 import covey._core.fit.targets
 import covey._methods.regain.bits
+import covey._methods.regain.discretize
 import covey._methods.regain.tables
 from audits.filters import filter_kept
 from audits.gates import fit_bits, fit_categories, paper_gate
@@ -142,10 +143,8 @@ def fresh(seed):
 POSTPROCESSING = (
     (covey._methods.regain.bits, ("denoise", "fit_factors", "shrunken_means", "score_plan")),
     (covey._core.fit.targets, ("fit_centres",)),
-    (
-        covey._methods.regain.tables,
-        ("denoise_histogram", "category_bins", "fit_category_centres", "unmerge"),
-    ),
+    (covey._methods.regain.discretize, ("denoise_histogram", "category_bins")),
+    (covey._methods.regain.tables, ("fit_category_centres", "unmerge")),
     (covey._core.fit.spectrum.Denoisers, ("combined",)),
 )
 

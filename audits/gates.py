@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from covey._core.numbers.grid import Category
 from covey._entropy import Streams
-from covey._methods.model import fit, run
+from covey._methods.driver import fit, run
 from covey._methods.paper import private_centres
 from covey._methods.regain.bits import RegainBits
 from covey._methods.regain.tables import RegainTables
@@ -52,7 +52,7 @@ def fitted(rows, method, budget, streams, make_gate=Gate):
 
 def asked(part, rows, gate, *arguments):
     """What a part of a model comes to on rows."""
-    return run(lambda told: part(told, *arguments), rows, gate)
+    return run(lambda setting: part(setting, *arguments), rows, gate)
 
 
 def fit_bits(rows, budget, streams, share=CERTIFICATE, declared=None, make_gate=Gate):

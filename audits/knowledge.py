@@ -19,7 +19,7 @@ import covey.synthesizers.private
 from audits.odometer import Ride, cheap_fits
 from audits.planting import Fault, replaced
 from covey._core.tables.zeros import NO_BOXES, held_in
-from covey._methods.regain.measure_tables import codes_kernel
+from covey._methods.regain.table_counts import code_kernel
 from covey.release.bundle import write_bundle
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.codec import Codec
@@ -143,7 +143,7 @@ def prior_dropped():
 
     def doubting(real):
         def fit(model, rows, *rest):
-            exact = rows.reduce(codes_kernel(model.attributes))._sealed.integers()[1]
+            exact = rows.reduce(code_kernel(model.attributes))._sealed.integers()[1]
             apart = np.abs(exact / exact.sum() - model.prior.shares(1, len(exact))).max() if model.prior else 0
             return real(replace(model, prior=None) if apart > 0.05 else model, rows, *rest)
 

@@ -14,7 +14,7 @@ import numpy as np
 import covey._core.noise.integers
 import covey._core.noise.matrix
 import covey._methods.regain.measure_tables as measure_tables
-import covey._methods.regain.tables as tables
+import covey._methods.regain.table_counts as table_counts
 import covey.synthesizers.private
 from audits import bodies, commands, events, knowledge, persons
 from audits.planting import Fault, replaced, told
@@ -24,6 +24,7 @@ from covey._core.tables.counts import Coding, moments
 from covey._core.tables.distance import moment_distances
 from covey._entropy import Streams
 from covey._methods.persons.plan import PersonsPlan
+from covey._methods.regain.discretize import Discretizer
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Gate, Moves
 
@@ -86,7 +87,11 @@ def look_at_one_pair():
 
 def sums_taken_for_public():
     """K-norm noise on tables of events, whose sums tell how many there are."""
-    return replaced((PersonsPlan, "numbers", lambda real: property(lambda self: replace(real.func(self), totals=True))))
+
+    def public(real):
+        return property(lambda self: replace(real.func(self), one_cell_per_unit=True))
+
+    return replaced((PersonsPlan, "numbers", public))
 
 
 def exact_merging():
@@ -102,14 +107,14 @@ def exact_merging():
         return measure_it
 
     def peeking(real):
-        def look(self, measured, *rest):
-            last = seen[-len(measured.found) :]
-            exact = [replace(m, values=own) for m, own in zip(measured.found, last, strict=True)]
-            return real(self, replace(measured, found=exact), *rest)
+        def discretize(self, one_way, *rest):
+            last = seen[-len(one_way.histograms) :]
+            exact = [replace(m, values=counts) for m, counts in zip(one_way.histograms, last, strict=True)]
+            return real(self, replace(one_way, histograms=exact), *rest)
 
-        return look
+        return discretize
 
-    return replaced((Gate, "measure", remembering), (tables.RegainTables, "look", peeking))
+    return replaced((Gate, "measure", remembering), (Discretizer, "discretize", peeking))
 
 
 def exact_counts_kept():
@@ -118,7 +123,7 @@ def exact_counts_kept():
     def peeking(real):
         def fit(model, rows, *rest):
             found = real(model, rows, *rest)
-            exact = rows.reduce(measure_tables.codes_kernel(model.attributes))._sealed
+            exact = rows.reduce(table_counts.code_kernel(model.attributes))._sealed
             one, *others = found.measurements.found
             told = replace(one, values=np.concatenate(exact.integers()).astype(np.float64))
             return replace(found, measurements=replace(found.measurements, found=(told, *others)))

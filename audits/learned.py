@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 from scipy.stats import norm
 
-import covey._methods.learning
+import covey._fitting.learning
 import covey._reading
 import covey.privacy.gate
 import covey.synthesizers.private
@@ -79,7 +79,7 @@ def mostly_missing(seed, *first, share=0.95, n=800):
 
 def far_values(*first):
     """The same, of which so many hold 5000 that one row would decide whether it stands out, if counts were exact."""
-    columns, part = Provisional(NUMBERS).columns, make_budget(40.0).part(covey._methods.learning.SHARE)
+    columns, part = Provisional(NUMBERS).columns, make_budget(40.0).part(covey._fitting.learning.SHARE)
     least = kept_counts(part.deviation(2 * len(columns), 0), "laplace", sum(column.bins for column in columns))[0]
     full = table(800, 0, *first)
     full["age"][1 : 1 + int(least)] = ["5000"] * int(least)
@@ -98,7 +98,7 @@ def telling_delta(epsilon):
     q = len(LABELS.learns) - 1
     for delta in (Fraction(100 + j, 10**6) for j in range(100)):
         budget = make_budget(epsilon, delta, labels=True)
-        sd = float(budget.part(covey._methods.learning.SHARE).variance(2 * q)) ** 0.5
+        sd = float(budget.part(covey._fitting.learning.SHARE).variance(2 * q)) ** 0.5
         if 0.7 < sd * norm.isf(float(budget.selection) / (2 * q)) % 1 < 0.95:
             return delta
     raise AssertionError("no such δ")
@@ -275,12 +275,12 @@ def fresh_domains(seed):
         seen.append(np.array(counts))
         return real(counts, *more)
 
-    real = covey._methods.learning.kept_bins
+    real = covey._fitting.learning.kept_bins
     for delta, schema in ((0, NUMBERS), (0.001, LABELS)):
         synth = PrivateSynthesizer(40.0, delta, schema=schema)
         seen.clear()
         with (
-            patch.object(covey._methods.learning, "kept_bins", spying),
+            patch.object(covey._fitting.learning, "kept_bins", spying),
             cheap_fits(),
             warnings.catch_warnings(),
         ):
@@ -455,7 +455,7 @@ def counts_cached():
 
 def one_column():
     """Noise as if one column were learned."""
-    return replaced((covey._methods.learning, "column_moves", lambda _: lambda q: Moves(l1=2, l2_squared=Fraction(2))))
+    return replaced((covey._fitting.learning, "column_moves", lambda _: lambda q: Moves(l1=2, l2_squared=Fraction(2))))
 
 
 def scaled_where_missing(what):
@@ -497,7 +497,7 @@ def empty_columns_left_out():
 
         return field_of
 
-    return replaced((Counting, "__call__", looking), (covey._methods.learning, "_learned_field", knowing))
+    return replaced((Counting, "__call__", looking), (covey._fitting.learning, "_learned_field", knowing))
 
 
 def faults():

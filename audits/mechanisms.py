@@ -39,8 +39,9 @@ from covey._methods.regain.bits import (
     measure_sizes,
     plan_bits,
 )
-from covey._methods.regain.measure_tables import Tables, measure_one_way, measure_pairs
+from covey._methods.regain.measure_tables import measure_one_way, measure_pairs
 from covey._methods.regain.plan_tables import TablePlan, pair_law
+from covey._methods.regain.table_counts import TableCounts
 from covey.privacy.certificate import certify
 from covey.privacy.gate import Exact, Moves
 
@@ -77,7 +78,7 @@ def integer_case(name, pair, tables, measure, law, full, fast, delta=0.0, floor=
 
 def pairs_of(rows, domain, maps, law, own_gate):
     """Noisy pair tables."""
-    return asked(lambda told: measure_pairs(Tables(told, domain), maps, law), rows, own_gate)
+    return asked(lambda setting: measure_pairs(TableCounts(setting, domain), maps, law), rows, own_gate)
 
 
 def again(shared):
@@ -234,8 +235,10 @@ def knorm_tables(name, change, other, neighbours="replace-one"):
 
 def one_category(rows, own_gate):
     """The one-way table of a single attribute of three categories, with independent noise, as where its sum is not public."""
-    plan = TablePlan((Category(3),), totals=False)
-    found = asked(lambda told: measure_one_way(Tables(told, THREE).counts, plan, told), rows, own_gate).found[0]
+    plan = TablePlan((Category(3),), one_cell_per_unit=False)
+    found = asked(
+        lambda setting: measure_one_way(TableCounts(setting, THREE).one_way_counts, plan, setting), rows, own_gate
+    ).histograms[0]
     return ((found.values, found.sd),)
 
 

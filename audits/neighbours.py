@@ -13,6 +13,7 @@ import numpy as np
 
 import covey._methods.regain.bits as bits_measured
 import covey._methods.regain.measure_tables as tables_measured
+import covey._methods.regain.table_counts as table_counts
 import covey.privacy.gate
 from audits import events, persons
 from audits.odometer import Ride
@@ -21,7 +22,7 @@ from covey._core.paper.bodies import Box
 from covey._core.tables.events import WEIGHT_STEPS
 from covey._engines.rows import Counted
 from covey._methods.persons.law import Reference
-from covey._methods.regain.measure_tables import ONE_ROW
+from covey._methods.regain.measure_tables import PARTITION_MOVES
 from covey.privacy.gate import Moves
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, Schema
@@ -222,8 +223,8 @@ def centre_forgotten():
     """Ones are counted instead of signs, and half a step is taken for what moves them."""
 
     def ones(real):
-        def column_sums(told):
-            found = real(told)
+        def column_sums(setting):
+            found = real(setting)
             return replace(found, statistic=bits_measured.Statistic.sum(twice_the_ones).map(bits_measured.part))
 
         return column_sums
@@ -282,8 +283,8 @@ def sums_kept():
 
 def tables_taken_for_halves():
     """An added row is taken to move a table by ½, as if half of its ℓ1 norm were the norm."""
-    half = replace(ONE_ROW, added=replace(ONE_ROW.added, table=Fraction(1, 2)))
-    return replaced((tables_measured, "ONE_ROW", lambda real: half))
+    half = replace(PARTITION_MOVES, added=replace(PARTITION_MOVES.added, table=Fraction(1, 2)))
+    return replaced((tables_measured, "PARTITION_MOVES", lambda real: half))
 
 
 def shares_of_the_exact_number():
@@ -292,7 +293,7 @@ def shares_of_the_exact_number():
     def over_all(real):
         return lambda counts, edges, released, _: real(counts, edges, released)
 
-    return replaced((tables_measured, "kolmogorov_bound", over_all))
+    return replaced((table_counts, "kolmogorov_bound", over_all))
 
 
 def shares_of_all_persons():

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-import covey._methods.model as model
-import covey._methods.regain.important
+import covey._methods.driver as driver
 import covey._methods.regain.measure_tables as measure
-import covey._methods.regain.plan_tables as plan
+import covey._methods.regain.plan_one_way as plan
+import covey._methods.regain.triples
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
 from covey._core.numbers.grid import Difference
@@ -103,11 +103,11 @@ def levels_at_the_parents_charge():
     paid, now = {}, []
 
     def noting(real):
-        def round_part(self, j, turn, pure):
+        def round_share(self, j, turn, pure):
             now.append((j, turn))
             return real(self, j, turn, pure)
 
-        return round_part
+        return round_share
 
     def once(real):
         def measure_it(self, purpose, exact, shape, moves, share=WHOLE):
@@ -120,7 +120,7 @@ def levels_at_the_parents_charge():
 
         return measure_it
 
-    return replaced((plan.TablePlan, "round_part", noting), (Gate, "measure", once))
+    return replaced((plan.OneWayPlan, "round_share", noting), (Gate, "measure", once))
 
 
 def a_level_forgotten():
@@ -169,7 +169,7 @@ def split_on_exact_counts():
 
 def one_cell_moves():
     """A replaced row is said to move one count, as if it were added or removed."""
-    return replaced((measure, "ONE_ROW", lambda _: Moves(l1=1, l2_squared=1)))
+    return replaced((measure, "PARTITION_MOVES", lambda _: Moves(l1=1, l2_squared=1)))
 
 
 def ranks_halved():
@@ -239,28 +239,28 @@ def scores_as_shares():
 
 def one_triple():
     """However many triples are measured, they are noised like one."""
-    return replaced((covey._methods.regain.important, "moves_of", lambda real: lambda count: real(1)))
+    return replaced((covey._methods.regain.triples, "triple_moves", lambda real: lambda count: real(1)))
 
 
 def signs_twice():
     """Products of signs count twice in the choice, and its noise is that of once."""
-    return replaced((covey._methods.regain.important, "signs_of", lambda real: lambda *given: 2 * real(*given)))
+    return replaced((covey._methods.regain.triples, "signs_of", lambda real: lambda *given: 2 * real(*given)))
 
 
 def further_queries_as_one_table():
     """However many tables further queries have, they are noised like one."""
 
     def first(real):
-        def tables_of(queries):
+        def measure_further(queries):
             asking = real(queries)
             found = yield [replace(ask, moves=Moves.histograms(1)) for ask in next(asking)]
             with suppress(StopIteration):
                 asking.send(found)
             return found
 
-        return tables_of
+        return measure_further
 
-    return replaced((model, "_tables_of", first))
+    return replaced((driver, "_measure_further", first))
 
 
 def differences_by_the_table():

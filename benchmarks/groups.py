@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey._methods.learning import expected_codec
+from covey._fitting.learning import expected_codec
 from covey._methods.regain.predict import small_groups
 from covey.privacy.budget import make_budget
 from covey.table.schema import Field, Schema

@@ -28,8 +28,8 @@ from benchmarks.nist import survey
 from benchmarks.numeric.compare import codes_of, frame_of, schema_of
 from benchmarks.numeric.measures import judge
 from benchmarks.numeric.tables import DATA, TABLES, Column, Table
+from covey._fitting.models import table_model
 from covey._methods.regain.predict import expected_focus
-from covey._methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
 from covey.release.bundle import write_bundle
 from covey.table.codec import Codec
@@ -185,7 +185,7 @@ def important(seeds) -> Iterator[str]:
                 rows = [codes_of(table, synth.sample(len(table.codes))) for synth in synths]
                 found.append([[error_of(table, Y, pairs) for Y in rows] for pairs in (chosen, others)])
             (before, after), (rest, lost) = np.mean(found, axis=0)
-            plan = RegainTables.of(Codec(schemas[1]), Fraction(0), not delta).plan
+            plan = table_model(Codec(schemas[1]), Fraction(0), not delta).plan
             said = expected_focus(plan, len(table.codes), make_budget(1.0, delta))
             pairs = ", ".join(" by ".join(pair) for pair in named[table.name])
             own = f"{before:.1e} | {after:.1e} ({after / before:.2f}×) | {said['important'] / said['without']:.2f}×"

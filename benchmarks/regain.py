@@ -24,7 +24,7 @@ import covey
 from covey._core.tables.distance import marginals, subset_sample
 from covey._engines.local import ArrayRows
 from covey._entropy import Streams
-from covey._methods.model import run
+from covey._methods.driver import run
 from covey._methods.regain.bits import measure_means, shrunken_means
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate

@@ -77,8 +77,8 @@ def margins(X, sizes, epsilon, delta, seed):
     """Independent columns from noisy one-way tables: a release that has no pairs and no certificate, from the same noise."""
     plan, budget = TablePlan(tuple(map(Category, sizes))), make_budget(epsilon, delta)
     laws = [budget, budget.without_delta] if delta else [budget]
-    best = min(laws, key=lambda law: plan.deviations(law) @ plan.declared.counts)
-    with mock.patch.object(TablePlan, "way", return_value="margins"):
+    best = min(laws, key=lambda law: plan.one_way.deviations(law) @ plan.domain.counts)
+    with mock.patch.object(TablePlan, "design", return_value="one-way"):
         made = covey.PrivateSynthesizer(
             epsilon, best.delta, domain=sizes, seed=seed, certificate_share=0, composition="gaussian"
         )

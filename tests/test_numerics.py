@@ -45,7 +45,7 @@ def test_only_these_functions_read_records_or_say_what_is_computed_of_them():
                 ):
                     describe.add(f"{path.stem}.{function.name}")
     assert readers == {
-        "model.exact",  # what models ask for
+        "driver._sum",  # what models ask for
         "learning.learn",  # limits and labels: docs/proofs/learned.md
         "search.__init__",  # relations between columns: docs/proofs/relations.md
         "paper.private_centres",
@@ -62,11 +62,11 @@ def test_only_these_functions_read_records_or_say_what_is_computed_of_them():
         "bits.measure_sizes",
         "bits.measure_scores",
         "laws.bit_sums",
-        "measure_tables.of",  # categories and numbers: docs/proofs/sensitivity.md, docs/proofs/trees.md
-        "measure_tables.ranges",
-        "measure_tables.__init__",
-        "measure_tables.pairs",
-        "important.find_triples",  # docs/proofs/choice.md
+        "table_counts.of",  # categories and numbers: docs/proofs/sensitivity.md, docs/proofs/trees.md
+        "table_counts.ranges",
+        "table_counts.__init__",
+        "table_counts.pairs",
+        "triples.find_triples",  # docs/proofs/choice.md
         "reals.measure_scales",  # real records in a body: docs/proofs/bodies.md
         "reals.measure_radius",
         "reals.measure_moments",
@@ -74,13 +74,14 @@ def test_only_these_functions_read_records_or_say_what_is_computed_of_them():
         "method.codes",
         "method.ranges",
         "method.measure_tables",
-        "measure_tables.farthest",  # the certificate: docs/proofs/certificate.md
-        "laws.compared",
-        "law.compared",
-        "model._certificate",
-        "model._tables_of",  # further queries
-        "model.map",
-        "model.together",
+        "table_counts.largest_distance",  # the certificate: docs/proofs/certificate.md
+        "laws.comparison",
+        "law.comparison",
+        "driver._variation",
+        "driver._with_variations",
+        "driver._measure_further",  # further queries
+        "statistic.map",
+        "statistic.largest_of",
     }
 
 

@@ -13,9 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from covey._methods import learning
+from covey._fitting import learning
+from covey._fitting.models import persons_plan, table_model
+from covey._fitting.proposed_relations import Proposal, exact_proposals
 from covey._methods.model import CERTIFICATE_SHARE
-from covey._methods.persons.plan import PersonsPlan, PersonsPrediction, predict_persons
+from covey._methods.persons.plan import PersonsPrediction, predict_persons
 from covey._methods.regain.predict import (
     Prediction,
     expected_focus,
@@ -27,8 +29,6 @@ from covey._methods.regain.predict import (
     solve_epsilon,
     triple_words,
 )
-from covey._methods.regain.tables import RegainTables
-from covey._methods.relations.exact import Proposal, exact_proposals
 from covey._reading import Prepared, Reader, TableRead
 from covey.errors import ArgumentError, InputError, ParameterError, nearest, whole_number
 from covey.privacy.budget import Budget, budget_for, check_delta, shown
@@ -338,7 +338,7 @@ def plan(  # what is described, how many there are, and what is promised
         for part in whole.tables:
             learning.check_learning(part.schema, delta)
         expected = whole.each(lambda part: learning.expected_schema(part.schema))
-        persons, cost = predict_persons(PersonsPlan.of(expected), n, budget), learning.learning_cost(whole, n, budget)
+        persons, cost = predict_persons(persons_plan(expected), n, budget), learning.learning_cost(whole, n, budget)
         told = [
             *persons.words,
             *([] if cost is None else [learning.cost_words(cost, budget.counted)]),
@@ -358,11 +358,11 @@ def plan(  # what is described, how many there are, and what is promised
 
     budget = promise(solve_epsilon(sizes, n, promise, target_error) if epsilon is None else epsilon)
     cost, wide = learning.learning_cost(schema, n, budget), learning.too_wide(schema, n, budget)
-    own = None if learns else RegainTables.of(Codec(schema), Fraction(0), budget.pure).plan
+    own = None if learns else table_model(Codec(schema), Fraction(0), budget.pure).plan
     fixed = learns or schema.finds_relations or unit != 1 or (own and own.important)
     law = budget if fixed else least_noise(attributes, budget, n)
     found = predict(sizes, n, law, attributes, budget.delta)
-    focus = expected_focus(own, n, budget) if own and own.focus(n, budget).pairs else None
+    focus = expected_focus(own, n, budget) if own and own.remeasured(n, budget).pairs else None
     triples = None
     if own and own.important.triples:
         share = own.shares(n, budget, 1 - CERTIFICATE_SHARE).get("triples")

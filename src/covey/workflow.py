@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from covey._evaluating import evaluate
-from covey._methods.learning import too_wide
+from covey._fitting.learning import too_wide
 from covey._preparing import PLAIN, Drafted, Fit, check, draft, fit_of, plan, propose, with_proposal
 from covey._reading import Prepared, TableRead
 from covey.answers.load import stored

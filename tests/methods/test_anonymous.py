@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from covey import AnonymousSynthesizer, Schema
-from covey._methods.anonymous import MixedCoding, join_until
+from covey._fitting.anonymous import MixedCoding, join_until
 from covey.cli import main
 from covey.table.codec import MISSING, Codec
 from covey.table.schema import Field

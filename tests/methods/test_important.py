@@ -13,9 +13,10 @@ import covey
 from audits.gates import a_budget
 from covey._core.fit.centres import deviations, signs_of, varying_triples
 from covey._core.tables.domain import Domain
-from covey._methods.regain.important import Important, averaged, moves_of, restored, triple_shares
+from covey._fitting.models import table_model
+from covey._methods.regain.important import Important, average_pairs, restore_pairs
 from covey._methods.regain.predict import focus_words
-from covey._methods.regain.tables import RegainTables
+from covey._methods.regain.triples import NO_TRIPLES, triple_moves, triple_shares
 from covey.answers.replicates import Mechanism
 from covey.answers.tables import write_tables
 from covey.errors import CannotAnswerError, ParameterError
@@ -61,21 +62,21 @@ def test_which_pairs_are_measured_again_is_public():
     assert Important.of([(3,)], 5, pure=False).pairs == ()  # its one-way table alone
     assert len(Important.of([(3,)], 20, pure=False).pairs) == 19
     assert Important.of([(3,)], 20, pure=True).pairs == ()
-    assert Important((), ((0, 1), (1, 2))).live((2, 1, 3)) == []
+    assert Important((), ((0, 1), (1, 2))).varying_pairs((2, 1, 3)) == []
     assert Important.of([(0, 1)], 4, pure=True).moves(SIZES).l2_squared == Fraction(4, 3)
 
 
-def test_two_measurements_are_averaged_and_what_is_noise_is_not_restored():
+def test_two_measurements_are_averaged_and_what_is_noise_is_not_restore_pairs():
     domain = Domain((2, 2), (False, False))
     table = np.array([[0.1, -0.1], [-0.1, 0.1]])
     own = np.zeros((4, 4))
     own[:2, 2:], own[2:, :2] = table, table.T
     query = Query([(0, 1)], {a: Factor.plain(2) for a in (0, 1)}, "centred")
     extra = Measurement(query, table.ravel(), 0.01, "gaussian")
-    assert np.abs(averaged(-own, 0.01, extra, domain)).max() < 1e-15
-    assert averaged(np.zeros((4, 4)), 0.0, extra, domain) == pytest.approx(own)
-    assert restored(np.zeros((4, 4)), own, 1.0, extra, domain) == pytest.approx(own, rel=0.01)
-    assert np.abs(restored(np.zeros((4, 4)), own * 0.04, 1.0, extra, domain)).max() == 0
+    assert np.abs(average_pairs(-own, 0.01, extra, domain)).max() < 1e-15
+    assert average_pairs(np.zeros((4, 4)), 0.0, extra, domain) == pytest.approx(own)
+    assert restore_pairs(np.zeros((4, 4)), own, 1.0, extra, domain) == pytest.approx(own, rel=0.01)
+    assert np.abs(restore_pairs(np.zeros((4, 4)), own * 0.04, 1.0, extra, domain)).max() == 0
 
 
 FIELDS = [entry(f"c{j}", "string", enum=list("abcdef"), required=True) for j in range(8)]
@@ -170,7 +171,7 @@ def test_one_row_moves_scores_and_tables_no_farther_than_said_and_that_is_attain
     assert none[20:] == pytest.approx(30 * np.abs(odd))
     assert farthest.max() == 2
     assert (farthest[20:] == 2).all()
-    assert tables == moves_of(len(TRIPLES)).l1 == moves_of(len(TRIPLES)).l2_squared == 2 * len(TRIPLES)
+    assert tables == triple_moves(len(TRIPLES)).l1 == triple_moves(len(TRIPLES)).l2_squared == 2 * len(TRIPLES)
 
 
 def test_what_a_choice_costs_covers_gaussian_and_concentrated_privacy():
@@ -185,13 +186,13 @@ def test_what_a_choice_costs_covers_gaussian_and_concentrated_privacy():
 
 def test_whether_triples_are_looked_for_is_a_public_formula():
     budget = make_budget(1.0, 1e-9)
-    assert Important(triples=3).affordable(20_000, 20, budget.part(Fraction(1, 10)))[0] == 3
-    assert Important(triples=3).affordable(200, 20, budget.part(Fraction(1, 10))) == (0, 0)  # noise alone
-    assert Important(triples=3).affordable(20_000, 2, budget) == (0, 0)  # no triple among two columns
-    assert Important(triples=3).affordable(10**6, 1000, budget) == (0, 0)  # too many to look at
+    assert Important(triples=3).affordable(20_000, 20, budget.part(Fraction(1, 10))).count == 3
+    assert Important(triples=3).affordable(200, 20, budget.part(Fraction(1, 10))) == NO_TRIPLES  # noise alone
+    assert Important(triples=3).affordable(20_000, 2, budget) == NO_TRIPLES  # no triple among two columns
+    assert Important(triples=3).affordable(10**6, 1000, budget) == NO_TRIPLES  # too many to look at
     assert triple_shares(Fraction(1, 2), lambda _: False) == {}
     shares = triple_shares(
-        Fraction(1, 2), lambda own: Important(triples=3).affordable(20_000, 20, budget.part(own))[0] > 0
+        Fraction(1, 2), lambda own: Important(triples=3).affordable(20_000, 20, budget.part(own)).count > 0
     )
     assert sum(shares.values()) == Fraction(1, 2)
 
@@ -279,7 +280,7 @@ def test_what_a_target_gets_follows_from_how_well_pairs_are_measured():
     """
     unasked = Schema.from_dict({"fields": LETTERS, "covey": {"target": "c4"}})
     asked, named = unasked.focus(triples=3), unasked.focus(("c0", "c1"))
-    plans = [RegainTables.of(Codec(schema), Fraction(0), pure=False).plan for schema in (unasked, asked, named)]
+    plans = [table_model(Codec(schema), Fraction(0), pure=False).plan for schema in (unasked, asked, named)]
 
     def gets(n, delta=1e-9):
         shares = [plan.shares(n, make_budget(3, delta), Fraction(1)) for plan in plans]
@@ -290,7 +291,7 @@ def test_what_a_target_gets_follows_from_how_well_pairs_are_measured():
     assert [own["important"] / own["pairs"] for _, own in (few, middle)] == [4, Fraction(2, 3)]
     assert gets(2_000, 0)[0] == [[], ["triples"], ["important"]]
     assert gets(12_000)[0] == [["triples"], ["triples"], ["important", "triples"]]
-    star, own = (plan.focus(300, make_budget(3, 1e-9)).pairs for plan in (plans[0], plans[2]))
+    star, own = (plan.remeasured(300, make_budget(3, 1e-9)).pairs for plan in (plans[0], plans[2]))
     assert (star, own) == (((0, 4), (1, 4), (2, 4), (3, 4), (4, 5)), ((0, 1),))
 
 

@@ -15,7 +15,7 @@ from audits.gates import opened
 from covey import _reading as reading
 from covey._core.tables.events import WEIGHT_STEPS
 from covey._core.tables.learned import Counting, Noise, kept_counts
-from covey._methods.learning import (
+from covey._fitting.learning import (
     SHARE,
     Learned,
     _learned_field,

@@ -14,10 +14,12 @@ from covey._core.tables.domain import Domain, PairTables, centred_counts
 from covey._engines.local import ArrayRows
 from covey._engines.rows import Counted
 from covey._entropy import Streams
-from covey._methods.model import SIZE, Ask, count_units, run
+from covey._methods.driver import SIZE, count_units, run
+from covey._methods.model import Ask
 from covey._methods.regain.bits import column_sums, mean_moves, sign_pairs, sign_sums
-from covey._methods.regain.measure_tables import OneWayCounts, measure_one_way, pair_moves
+from covey._methods.regain.measure_tables import measure_one_way, pair_moves
 from covey._methods.regain.plan_tables import TablePlan
+from covey._methods.regain.table_counts import OneWayCounts
 from covey.errors import InternalError, ParameterError
 from covey.privacy.budget import make_budget
 from covey.privacy.exact import Exact
@@ -100,37 +102,37 @@ def test_the_gate_asks_how_far_an_added_row_moves_a_statistic():
 def test_joint_tables_share_one_noisy_size_which_counts_once():
     """Fifteen flags of one draw tell n once: as fifteen measurements its deviation would be said to be a quarter."""
     plan, rows = TablePlan((Category(2),) * 15), ArrayRows(np.zeros((300, 15), np.int64))
-    (draw,) = plan.one_way(make_budget(1, neighbours=ADDED))
+    (draw,) = plan.one_way.draws(make_budget(1, neighbours=ADDED))
     assert draw.joint
     found, sizes = [], []
     for seed in range(60):
 
-        def asked(told):
-            counts = OneWayCounts.of(told.n, plan.attributes)
-            one_way = yield from measure_one_way(counts, plan, told)
-            return one_way, told.refined(*zip(*one_way.sizes, strict=True))
+        def asked(setting):
+            counts = OneWayCounts.of(setting.n, plan.attributes)
+            one_way = yield from measure_one_way(counts, plan, setting)
+            return one_way, setting.refined(one_way.size_estimates)
 
-        one_way, told = run(asked, Counted(rows, 300, 1e3), gate({"histograms": WHOLE}, seed=seed))
-        assert len(one_way.sizes) == 1
-        assert len({round(float(m.values.sum()), 6) for m in one_way.found}) == 1
-        sizes.append(told.n)
-        moved = one_way.of(told.n)
-        assert {round(float(m.values.sum()), 6) for m in moved.found} == {told.n}
-        found += [m.values[0] - m.values[1] for m in moved.found]
-    assert np.std(sizes) == pytest.approx(told.size_sd, rel=0.3)
-    assert np.std(sizes) > 2 * told.size_sd / np.sqrt(15)
+        one_way, setting = run(asked, Counted(rows, 300, 1e3), gate({"histograms": WHOLE}, seed=seed))
+        assert len(one_way.size_estimates) == 1
+        assert len({round(float(m.values.sum()), 6) for m in one_way.histograms}) == 1
+        sizes.append(setting.n)
+        moved = one_way.rescaled(setting.n)
+        assert {round(float(m.values.sum()), 6) for m in moved.histograms} == {setting.n}
+        found += [m.values[0] - m.values[1] for m in moved.histograms]
+    assert np.std(sizes) == pytest.approx(setting.size_sd, rel=0.3)
+    assert np.std(sizes) > 2 * setting.size_sd / np.sqrt(15)
     # A contrast (x₀ − x₁)/√2 has the deviation that is said, and that of replaced rows is twice it.
-    assert np.std(found) / np.sqrt(2) == pytest.approx(one_way.found[0].sd, rel=0.1)
-    assert plan.deviations(make_budget(1)) == pytest.approx(
-        2 * plan.deviations(make_budget(1, neighbours=ADDED)), rel=0.1
+    assert np.std(found) / np.sqrt(2) == pytest.approx(one_way.histograms[0].sd, rel=0.1)
+    assert plan.one_way.deviations(make_budget(1)) == pytest.approx(
+        2 * plan.one_way.deviations(make_budget(1, neighbours=ADDED)), rel=0.1
     )
 
 
 def test_means_of_signs_have_half_the_noise():
     rows = ArrayRows(np.array(FLAGS * 50))
 
-    def asked(told):
-        return (yield [Ask("means", [column_sums(told)], mean_moves(told), noise="cube")])
+    def asked(setting):
+        return (yield [Ask("means", [column_sums(setting)], mean_moves(setting), noise="cube")])
 
     one = run(asked, rows, Gate(make_budget(1, 0), {"means": WHOLE}, Streams.from_seed(0)))[0]
     own = run(asked, Counted(rows, 800, 1.0), gate({"means": WHOLE}))[0]

@@ -12,12 +12,12 @@ from covey._core.numbers.grid import Category, NumberGrid
 from covey._core.tables.events import WEIGHT_STEPS, Histories
 from covey._engines.local import EventRows
 from covey._entropy import Streams
-from covey._methods.model import fit as run_fit
+from covey._methods.driver import fit as run_fit
 from covey._methods.persons.law import Reference
 from covey._methods.persons.method import RegainPersons, count_factor, independent, lag_shares, shrunk
 from covey._methods.persons.plan import PersonsPlan, few_persons, table_moves, weights_of
 from covey._methods.regain.important import Important
-from covey._methods.regain.tables import Prior
+from covey._methods.regain.prior import Prior
 from covey.measure.query import Factor, Query
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import Gate
@@ -155,8 +155,8 @@ def test_what_matters_most_has_larger_weights_which_are_paid_for():
     assert {times[key] for key in times if {1, 3} & set(key[1])} == {2}
     assert times["step", (2, 2)] == times["person", (0, 4)] == 1
     assert plan.shares(10_000, budget, Fraction(1, 20)) == PLAN.shares(10_000, budget, Fraction(1, 20))
-    first = {draw.attributes: draw.part for draw in plan.numbers.one_way(budget)}
-    usual = {draw.attributes: draw.part for draw in PLAN.numbers.one_way(budget)}
+    first = {draw.attributes: draw.share for draw in plan.numbers.one_way.draws(budget)}
+    usual = {draw.attributes: draw.share for draw in PLAN.numbers.one_way.draws(budget)}
     assert float(first[0,] / usual[0,] / (first[1,] / usual[1,])) == pytest.approx(3)
     # All persons move the weighed tables by as much as is paid for, and some by more than unweighed ones would be paid.
     factors = dict(enumerate((*map(Factor.plain, (3, 2, 4, 1001)), count_factor(5))))

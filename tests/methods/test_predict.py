@@ -15,7 +15,7 @@ import covey._methods.regain.predict as prediction
 from benchmarks import groups, memory
 from covey._core import arrays
 from covey._core.numbers.grid import Category, NumberGrid
-from covey._methods.learning import expected_codec
+from covey._fitting.learning import expected_codec
 from covey._methods.regain.plan_tables import MOST_MERGED, TablePlan
 from covey._methods.regain.predict import NO_ROOM, SmallGroups, flag_words, release_memory, small_groups, solve_epsilon
 from covey.cli import main

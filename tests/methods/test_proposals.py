@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import covey
-from covey._methods.relations.exact import LOOKED_AT, exact_proposals
+from covey._fitting.proposed_relations import LOOKED_AT, exact_proposals
 from covey._preparing import draft, propose, with_proposal
 from covey.errors import ParameterError
 from covey.table.schema import Field, LessEqual, Schema

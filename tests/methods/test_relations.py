@@ -12,8 +12,8 @@ from covey import _reading as reading
 from covey._core.relations.formulas import Column, proposals
 from covey._engines.local import ArrayRows
 from covey._entropy import Streams
+from covey._fitting.used_relations import columns_of
 from covey._methods.relations.search import RELATIONS, SHARE_OF_RELATIONS, Search
-from covey._methods.relations.used import columns_of
 from covey.errors import CoveyWarning
 from covey.privacy.budget import make_budget
 from covey.privacy.gate import WHOLE, Gate

@@ -14,10 +14,10 @@ from covey._core.tables import domain
 from covey._core.tables.domain import CodeCounts
 from covey._engines.local import ArrayRows
 from covey._entropy import Streams
-from covey._methods.regain import measure_tables
+from covey._methods.regain import table_counts
 from covey._methods.regain.important import Important
 from covey._methods.regain.measure_tables import matrix_is_better, rank_moves
-from covey._methods.regain.plan_tables import TOGETHER, TablePlan, pair_law
+from covey._methods.regain.plan_tables import ONE_WAY_AND_PAIRS, TablePlan, pair_law
 from covey._methods.regain.predict import least_noise
 from covey._methods.regain.tables import RegainTables
 from covey.privacy.budget import make_budget
@@ -86,7 +86,7 @@ def test_swaps_keep_ranks_where_two_columns_have_some_and_one_is_a_number(places
 def test_passes_by_ranges_count_what_codes_counted_in_one_pass(monkeypatch):
     whole = release(1.0, 1e-6)[2]
     monkeypatch.setattr(domain, "FULL_CODES", 0)
-    assert measure_tables.codes_kernel(ATTRIBUTES) == CodeCounts((2, 3), (4, 6))
+    assert table_counts.code_kernel(ATTRIBUTES) == CodeCounts((2, 3), (4, 6))
     assert (release(1.0, 1e-6)[2] == whole).all()
 
 
@@ -95,8 +95,8 @@ def test_passes_by_ranges_count_what_codes_counted_in_one_pass(monkeypatch):
 def test_one_way_shares_sum_to_one_and_public_shares_to_the_rest(n, delta):
     budget, rest = make_budget(1, delta), Fraction(19, 20)
     for plan in (TablePlan(ATTRIBUTES), TablePlan(FEW)):
-        assert sum(draw.part for draw in plan.one_way(budget)) == 1
-        shares, parts = plan.shares(n, budget, rest), plan.parts(n, budget, rest)
+        assert sum(draw.share for draw in plan.one_way.draws(budget)) == 1
+        shares, parts = plan.shares(n, budget, rest), plan.expected_shares(n, budget, rest)
         assert sum(shares.values()) == sum(parts.values()) == rest
         assert min(shares.values()) >= 0
         assert {"histograms", "pairs"} <= set(parts)
@@ -169,16 +169,16 @@ def charges(table, *budget, **options):
     return {charge.purpose: charge.amount for charge in made.privacy.charges}, made
 
 
-@pytest.mark.parametrize(("n", "way"), [(300, "margins"), (700, "look"), (1500, "pairs")])
-def test_more_rows_take_a_table_from_margins_over_a_look_to_pairs(n, way):
-    assert TablePlan(FEW).way(n, make_budget(1)) == way
+@pytest.mark.parametrize(("n", "design"), [(300, "one-way"), (700, "dependence test"), (1500, "pairs")])
+def test_more_rows_take_a_table_from_margins_over_a_test_to_pairs(n, design):
+    assert TablePlan(FEW).design(n, make_budget(1)) == design
 
 
 def test_a_look_costs_less_where_pairs_must_reach_far_more_than_its_noise():
     """Tables of many categories have so noisy pairs that a coarser look decides as well."""
     budget, many = make_budget(1), TablePlan((Category(12),) * 14)
-    assert TablePlan(FEW).look_part(700, budget) == Fraction(1, 10)
-    assert Fraction(1, 30) <= many.look_part(6000, budget) < Fraction(1, 15)
+    assert TablePlan(FEW).dependence_test_share(700, budget) == Fraction(1, 10)
+    assert Fraction(1, 30) <= many.dependence_test_share(6000, budget) < Fraction(1, 15)
     shares = many.shares(6000, budget, Fraction(19, 20))
     assert shares["look"] < Fraction(1, 15) * Fraction(19, 20)
     assert sum(shares.values()) == Fraction(19, 20)
@@ -190,13 +190,13 @@ def test_a_look_costs_less_where_pairs_must_reach_far_more_than_its_noise():
         TablePlan((*FEW, NumberGrid(100))),
         TablePlan(FEW, important=Important.of([(0, 1)], 6, pure=True)),
         TablePlan(FEW, important=Important(triples=2)),
-        TablePlan(FEW, totals=False),
-        TablePlan(FEW, looks=False),
+        TablePlan(FEW, one_cell_per_unit=False),
+        TablePlan(FEW, may_skip_pairs=False),
         TablePlan(FEW[:1]),
     ],
 )
 def test_what_has_a_plan_of_its_own_is_not_looked_at(plan):
-    assert plan.way(700, make_budget(1)) == "pairs"
+    assert plan.design(700, make_budget(1)) == "pairs"
 
 
 def test_a_look_finds_tied_columns_and_leaves_independent_ones_alone():
@@ -209,9 +209,9 @@ def test_a_look_finds_tied_columns_and_leaves_independent_ones_alone():
         laws.append({m.law for m in made.measurements.found if m.kept and m.query.degree == 1})
     assert pairs == [True, False]
     assert laws == [{"knorm"}, {"knorm"}]
-    plan = {"look": Fraction(95, 1000), TOGETHER: Fraction(855, 1000), "certificate": Fraction(1, 20)}
+    plan = {"look": Fraction(95, 1000), ONE_WAY_AND_PAIRS: Fraction(855, 1000), "certificate": Fraction(1, 20)}
     assert spent == [plan, plan]
-    assert {m.purpose for m in made.measurements.found} == {TOGETHER}
+    assert {m.purpose for m in made.measurements.found} == {ONE_WAY_AND_PAIRS}
 
 
 def test_margins_alone_are_released_as_independent_columns():
@@ -227,7 +227,7 @@ def test_margins_alone_are_released_as_independent_columns():
 def test_predicted_deviations_are_those_of_the_measurements(sizes):
     plan = TablePlan(tuple(map(Category, sizes)))
     made = covey.PrivateSynthesizer(0.1, domain=sizes, seed=1, certificate_share=0).fit(np.zeros((300, 3), dtype=int))
-    said = plan.deviations(make_budget(0.1))
+    said = plan.one_way.deviations(make_budget(0.1))
     for a in range(3):
         (own,) = made.measurements.holding((a,))
         assert np.allclose(own.sds((a,)) * 300, said[a])
@@ -237,15 +237,15 @@ def test_attributes_share_draws_only_where_that_has_less_noise_and_an_important_
     """Σ c·sd against that of Laplace noise on each; beyond 64 categories it is Laplace's."""
     sizes = (2, 2, 3, 5, 9, 100)
     plan = TablePlan(tuple(map(Category, sizes)))
-    draws = plan.one_way(make_budget(1))
+    draws = plan.one_way.draws(make_budget(1))
     assert [draw.joint for draw in draws] == [True] * (len(draws) - 1) + [False]
     assert draws[-1].attributes == (5,)
     laplace = np.sqrt(8) * np.sqrt(sizes).sum() / np.sqrt(sizes)
-    assert plan.deviations(make_budget(1)) @ sizes < 0.95 * (laplace @ sizes)
+    assert plan.one_way.deviations(make_budget(1)) @ sizes < 0.95 * (laplace @ sizes)
     strong = TablePlan(plan.attributes, important=Important.of([(0, 1)], 6, pure=True))
-    assert (strong.deviations(make_budget(1)) < plan.deviations(make_budget(1)))[:2].all()
-    assert not any(draw.joint for draw in plan.one_way(make_budget(1, 1e-9)))
-    assert not any(draw.joint for draw in plan.one_way(make_budget(1e-12)))
+    assert (strong.one_way.deviations(make_budget(1)) < plan.one_way.deviations(make_budget(1)))[:2].all()
+    assert not any(draw.joint for draw in plan.one_way.draws(make_budget(1, 1e-9)))
+    assert not any(draw.joint for draw in plan.one_way.draws(make_budget(1e-12)))
 
 
 def test_a_plan_and_a_statement_say_which_law_is_used():
@@ -354,15 +354,15 @@ def test_columns_and_pairs_of_few_categories_share_one_draw_of_less_noise():
     """Both have less noise than under two charges with the same shares, and `plan` says so; other tables have two charges."""
     X, sizes = np.random.default_rng(0).integers(0, 2, (5000, 12)), [2] * 11 + [3]
     made = covey.PrivateSynthesizer(1.0, 1e-9, domain=sizes, composition="gaussian", seed=0).fit(X)
-    assert {charge.purpose for charge in made.privacy.charges} == {TOGETHER, "certificate"}
+    assert {charge.purpose for charge in made.privacy.charges} == {ONE_WAY_AND_PAIRS, "certificate"}
     (pairs,) = [m for m in made.measurements.found if m.query.degree == 2]
     one = next(m for m in made.measurements.found if m.query.degree == 1)
     plan, budget = TablePlan(tuple(map(Category, sizes))), make_budget(1, 1e-9).part(Fraction(95, 100))
-    first = plan.one_way_part(5000, budget)
-    assert pairs.sd < 0.95 * pair_law(plan.declared, budget.part(1 - first)).sd
-    assert float(np.max(one.sd)) < 0.95 * plan.deviations(budget.part(first)).max()
+    first = plan.one_way_share(5000, budget)
+    assert pairs.sd < 0.95 * pair_law(plan.domain, budget.part(1 - first)).sd
+    assert float(np.max(one.sd)) < 0.95 * plan.one_way.deviations(budget.part(first)).max()
     assert "in one draw with pairs" in plan.noise_words(5000, make_budget(1, 1e-9))
     others = [(6,) * 5, (2, 1, 3), (3,)]
-    assert not any(TablePlan(tuple(map(Category, own))).jointly(5000, budget) for own in others)
+    assert all(TablePlan(tuple(map(Category, own))).design(5000, budget) == "pairs" for own in others)
     for other in (make_budget(1), make_budget(1, 1e-9, neighbours="add-or-remove-one"), make_budget(1, 1e-9, 3)):
-        assert plan.jointly(5000, other) is (other.rows_per_person == 3)
+        assert (plan.design(5000, other) == "joint draw") is (other.rows_per_person == 3)

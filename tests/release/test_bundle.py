@@ -19,7 +19,7 @@ from covey._core.tables.counts import Counts, Moments
 from covey._engines.local import ArrayRows
 from covey._entropy import Streams
 from covey._methods.laws import BitLaw
-from covey._methods.model import Fitted
+from covey._methods.model import Fitted, SizeEstimate
 from covey._methods.persons.law import PersonsLaw
 from covey.errors import InputError, ParameterError
 from covey.privacy.budget import make_budget
@@ -154,7 +154,8 @@ def test_only_public_types_have_a_way_out():
     """The fields of a release are a closed list; what is private can neither be put in nor written."""
     allowed = {
         PrivateRelease: {"Parts", "Description", "Fitted", "PrivacyStatement", "str", "Bounds"},
-        Fitted: {"Law", "Measurements | None", "Spectrum | None", "Certificate | None", "tuple[int, float] | None"},
+        Fitted: {"Law", "Measurements | None", "Spectrum | None", "Certificate | None", "SizeEstimate | None"},
+        SizeEstimate: {"float"},
         BitLaw: {"WeightedPoints", "Limits"},
         PersonsLaw: {"SequenceLaw", "Mapping[int, Cells]", "int", "Reference | None"},
     }

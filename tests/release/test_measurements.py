@@ -14,7 +14,8 @@ from covey._core.tables.counts import moments
 from covey._engines.local import ArrayRows
 from covey._entropy import Streams
 from covey._methods.regain.bits import measure_matrix, measure_parities
-from covey._methods.regain.measure_tables import Tables, measure_one_way
+from covey._methods.regain.measure_tables import measure_one_way
+from covey._methods.regain.table_counts import TableCounts
 from covey.errors import InputError
 from covey.measure.measurement import Measurements
 from covey.privacy.gate import Exact, Gate
@@ -175,7 +176,12 @@ def test_the_histograms_kept_are_those_that_were_measured():
     synth = covey.PrivateSynthesizer(1.0, domain=(3, 7, 2), ordinal=(1,), seed=3)
     rows, method = ArrayRows(codes()), synth._regain()
     gate = Gate(synth._budget, method.shares(rows.n, rows.p, synth._budget), Streams.from_seed(3).child("call 1"))
-    found = asked(lambda told: measure_one_way(Tables(told, synth.domain).counts, method.plan, told), rows, gate).found
+
+    def measured(setting):
+        counts = TableCounts(setting, synth.domain).one_way_counts
+        return measure_one_way(counts, method.plan, setting)
+
+    found = asked(measured, rows, gate).histograms
     kept = fitted(codes(), 1.0, domain=(3, 7, 2), ordinal=(1,)).found[0]
     assert all(np.array_equal(m.values, kept.counts((a,))) for a, m in enumerate(found))
 

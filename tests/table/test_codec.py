@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from covey._core.numbers.grid import Category, NumberGrid
 from covey._core.relations.formulas import DAY, FORMULAS
-from covey._methods.relations.used import columns_of
+from covey._fitting.used_relations import columns_of
 from covey.errors import ParameterError
 from covey.table import columns as columns_module
 from covey.table.codec import Codec

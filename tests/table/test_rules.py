@@ -10,7 +10,7 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import covey
-from covey._methods.regain import tables
+from covey._fitting import models
 from covey.errors import ParameterError
 from covey.table.codec import Codec
 from covey.table.repair import RuleBook
@@ -261,7 +261,7 @@ def test_a_release_keeps_rules_in_the_fit_and_hardly_repairs(delta, monkeypatch,
     rows = synth.sample(4000)
     assert mended == [0]
     assert not with_rules(rules).validate(rows)
-    monkeypatch.setattr(tables, "structural_zeros", lambda fine: covey._core.tables.zeros.NO_BOXES)
+    monkeypatch.setattr(models, "structural_zeros", lambda fine: covey._core.tables.zeros.NO_BOXES)
     covey.PrivateSynthesizer(2.0, delta, schema=with_rules(rules), seed=4).fit(table).sample(4000)
     assert mended[1] > 0.02
 

@@ -22,8 +22,9 @@ from covey._core.tables.counts import Moments, RealGrid, moment_sums, moments, p
 from covey._core.tables.domain import Domain
 from covey._core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey._entropy import Streams
-from covey._methods.model import Comparison, Setting, Statistic, together
-from covey._methods.regain.measure_tables import OneWayCounts, Tables, farthest_numbers
+from covey._methods.model import Comparison, Setting
+from covey._methods.regain.table_counts import RecordTables
+from covey._methods.statistic import Statistic, largest_of
 from covey.errors import CannotAnswerError
 from covey.measure.query import Query, mixed_table
 from covey.privacy.certificate import Distances
@@ -34,9 +35,9 @@ NARROW = 500
 COUNTED = 100_000  # rows of the fixed public draw that answers queries without a closed form
 
 
-def bit_sums(told: Setting) -> Statistic:
+def bit_sums(setting: Setting) -> Statistic:
     """Sums of columns and of products of two; of few columns they are kept, and were added up when the table was first read."""
-    return Statistic.sum(moments, kept=told.p <= NARROW)
+    return Statistic.sum(moments, cached=setting.p <= NARROW)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class RowLaw:
         """Shares of every cell, table after table."""
         return np.asarray(query.kernel()(self._drawn).integers()[0] / COUNTED)
 
-    def compared(self, told: Setting) -> Comparison:
+    def comparison(self, setting: Setting) -> Comparison:
         """What a certificate compares units with."""
         raise CannotAnswerError("rows of this method have no certificate.")
 
@@ -83,19 +84,26 @@ class BitLaw(RowLaw):
         both = WeightedPoints(self.cloud.weights, np.stack([1 - y, y], axis=2).reshape(len(y), -1))
         return mixed_table(query, both, [np.arange(2)] * y.shape[1])
 
-    def compared(self, told: Setting) -> Comparison:
+    def comparison(self, setting: Setting) -> Comparison:
         """Degrees that public numbers say are affordable."""
-        n, p, cloud = told.n, told.p, self.cloud
-        sums = bit_sums(told)
-        if told.secret:  # distances of counts over the noisy number, which is fixed: docs/proofs/neighbours.md
-            sums = sums.map(Moments.counted_as, n * told.steps)
-        degrees, parts = [d for d in distance.DEGREES if d <= min(2, p)], [sums.map(distance.moment_distances, cloud)]
+        n, p, cloud = setting.n, setting.p, self.cloud
+        sums = bit_sums(setting)
+        # Where the number of rows is secret, distances of counts over the noisy one, which is fixed: docs/proofs/neighbours.md.
+        if setting.size_is_secret:
+            sums = sums.map(Moments.counted_as, setting.total)
+        low = [degree for degree in distance.DEGREES if degree <= min(2, p)]
         high = distance.affordable_subsets(n, p)
-        for d in high:
-            counts = Statistic.sum(partial(distance.subset_counts, degree=d)).map(part)
-            parts.append(counts.map(distance.subset_distance, n * told.steps, d, cloud))
-        misplaced = sums.map(distance.misplaced_bits, cloud)
-        return Comparison([*degrees, *high], together(parts), misplaced, min(p, 2), categorical=False)
+        distances = [sums.map(distance.moment_distances, cloud)]
+        for degree in high:
+            counts = Statistic.sum(partial(distance.subset_counts, degree=degree)).map(part)
+            distances.append(counts.map(distance.subset_distance, setting.total, degree, cloud))
+        return Comparison(
+            degrees=[*low, *high],
+            largest_distance=largest_of(distances),
+            mean_variation=sums.map(distance.misplaced_bits, cloud),
+            columns=min(p, 2),
+            categorical=False,
+        )
 
     def distances(self, rows: Array) -> Distances:
         """By degree, and rows out of place."""
@@ -113,8 +121,8 @@ class CodeLaw(RowLaw):
     boxes: Boxes = NO_BOXES  # combinations of codes that cannot occur
     triples: Triples | None = None  # of attributes, whose tables were measured
     as_one_hot: bool = False  # whether rows are one-hot columns
-    # The tables and one-way counts that the model asked for: a certificate asks for the same.
-    counted: tuple[Tables, OneWayCounts] | None = field(default=None, repr=False, compare=False)
+    # What the model asked of the records: a certificate asks for the same.
+    records: RecordTables | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _starts(self) -> list[Integers]:
@@ -154,16 +162,23 @@ class CodeLaw(RowLaw):
         closed = type(query) is Query and query.of == "row"
         return mixed_table(query, self.cloud, self._starts) if closed else super().table(query)
 
-    def compared(self, told: Setting) -> Comparison:
+    def comparison(self, setting: Setting) -> Comparison:
         """Tables of cells, and distribution functions of numbers."""
-        if self.counted is None:
+        if self.records is None:
             raise CannotAnswerError("centres that were read from a file have no records to be compared with.")
-        tables, counts = self.counted
-        degrees, farthest = tables.farthest(self.cloud)
-        misplaced, columns = tables.misplaced(self.cloud)
+        distance_of_cells = self.records.cells.largest_distance(self.cloud)
+        variation = self.records.cells.mean_variation(self.cloud)
+        mean_variation = variation.statistic
         if self.cells:  # its twin for numbers, the largest of the two
-            misplaced = together([misplaced, farthest_numbers(counts, self.cells, self.cloud, tables)])
-        return Comparison(degrees, farthest, misplaced, columns, bool(self.cells))
+            kolmogorov = self.records.kolmogorov_distance(self.cells, self.cloud)
+            mean_variation = largest_of([mean_variation, kolmogorov])
+        return Comparison(
+            degrees=distance_of_cells.degrees,
+            largest_distance=distance_of_cells.statistic,
+            mean_variation=mean_variation,
+            columns=variation.columns,
+            numbers=bool(self.cells),
+        )
 
     def distances(self, rows: Array) -> Distances:
         """By degree, rows out of place, and at least the largest Kolmogorov distance from released distribution functions.
@@ -196,12 +211,16 @@ class BodyLaw(RowLaw):
             return rows
         return np.asarray(self.body.project(spread_copies(rows, streams.postprocessing("spread"))))
 
-    def compared(self, told: Setting) -> Comparison:
+    def comparison(self, setting: Setting) -> Comparison:
         """Means, and means of products of two columns, each between 0 and 1."""
         inside = WeightedPoints(self.cloud.weights, np.clip(self.grid.scaled(self.cloud.points), 0.0, 1.0))
-        far = Statistic.sum(moment_sums).map(scaled_moments, told.n).map(distance.moment_distances, inside)
-        far = far.map(distance.largest)
-        return Comparison([1, 2] if told.p > 1 else [1], far, categorical=False, products=True)
+        means = Statistic.sum(moment_sums).map(scaled_moments, setting.n)
+        return Comparison(
+            degrees=[1, 2] if setting.p > 1 else [1],
+            largest_distance=means.map(distance.moment_distances, inside).map(distance.largest),
+            categorical=False,
+            products=True,
+        )
 
     def distances(self, rows: Array) -> Distances:
         """By degree."""

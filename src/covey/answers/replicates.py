@@ -27,10 +27,10 @@ from covey._core.paper.blocks import bootstrap, round_bits, round_categories
 from covey._drawing import drawn_columns
 from covey._engines.local import ArrayRows, EventRows
 from covey._entropy import Streams
-from covey._methods.model import Fitted, Model, fit, planned
-from covey._methods.persons.method import RegainPersons
+from covey._fitting.models import persons_model, table_model
+from covey._methods.driver import fit, planned_shares
+from covey._methods.model import Fitted, Model
 from covey._methods.regain.bits import RegainBits, declared_coding
-from covey._methods.regain.tables import RegainTables
 from covey._progress import Progress, listening, silent
 from covey.answers.answer import About, Answer, in_library
 from covey.answers.estimates import Estimate, Rows
@@ -79,12 +79,12 @@ class Mechanism:
         codec = self.release.codec
         triples = sum(len(self.release.evidence.found.chosen(d)) for d in (3, 4, 5)) or None  # whoever asked for them
         if self.release.several:
-            return RegainPersons.of(self.release.described.focus(triples=triples), NONE)
+            return persons_model(self.release.described.focus(triples=triples), NONE)
         if self.release.flags:
             width = len(codec.names)
             declared = declared_coding(width, codec.limits) if codec.limits else None
             return RegainBits(NONE, declared, width=width, limits=codec.limits)
-        method = RegainTables.of(codec, NONE, self.budget.pure)
+        method = table_model(codec, NONE, self.budget.pure)
         return replace(method, important=replace(method.important, triples=triples)) if triples else method
 
     @property
@@ -129,7 +129,7 @@ class Mechanism:
         table = self.table(n, streams.child("table"))
         rows: Any = EventRows(table) if self.release.several else ArrayRows(table)
         with silent():
-            gate = Gate(budget, planned(model, n, rows.p, budget), own, "covey", rows.steps)
+            gate = Gate(budget, planned_shares(model, n, rows.p, budget), own, "covey", rows.steps)
             return table, fit(model, rows, gate, own.postprocessing)
 
     def again(self, streams: Streams) -> Replicate:

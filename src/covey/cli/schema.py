@@ -14,7 +14,7 @@ from covey.cli.group import command, file_options, grid, options, say, source_of
 from covey.errors import ParameterError, counted
 
 if TYPE_CHECKING:
-    from covey._methods.relations.exact import Proposal
+    from covey._fitting.proposed_relations import Proposal
     from covey.workflow import Drafted
 
 

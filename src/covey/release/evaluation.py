@@ -17,9 +17,9 @@ import numpy as np
 from covey._core.arrays import Bits, Floats, Integers
 from covey._core.paper.blocks import one_hot
 from covey._core.tables.counts import moments
+from covey._fitting.proposed_relations import LOOKED_AT, MOST_COLUMNS, alone, breaks, exact_relations
 from covey._html import shorten
 from covey._methods.regain.predict import small_groups
-from covey._methods.relations.exact import LOOKED_AT, MOST_COLUMNS, alone, breaks, exact_relations
 from covey.errors import ArgumentError, InputError, MissingExtraError
 from covey.privacy.unit import ALL_ROWS
 from covey.release.changed import Changes
@@ -259,7 +259,7 @@ def _covariance(bits: Bits) -> Floats:
 def contradictions(codec: Codec, cells: tuple[Integers, Integers]) -> dict[str, Any]:
     """Relations that hold in the true rows, nearly always, and not in the synthetic ones: the worst with a row of each.
 
-    Which relations hold is read off true rows without noise, as in proposals to their owner (`methods.relations.exact`), with
+    Which relations hold is read off true rows without noise, as in proposals to their owner (`_fitting.proposed_relations`), with
     functions that only the rows tell. The score is the mean over all of them of the share of synthetic rows that break one,
     beyond that of true rows.
     """

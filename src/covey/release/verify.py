@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from covey._methods.regain.tables import Prior
+from covey._methods.regain.prior import Prior
 from covey.errors import InputError, ParameterError, counted
 from covey.privacy.budget import Budget, budget_for, parameters
 from covey.release.contents import About

@@ -13,7 +13,7 @@ from covey._core.paper.bodies import Body, Cube, ProductOfSimplices
 from covey._engines.local import StreamRows
 from covey._engines.rows import Rows
 from covey._entropy import SEEDED_MARK
-from covey._methods.anonymous import METHODS, MixedCoding, MixedLaw, group_centres
+from covey._fitting.anonymous import METHODS, MixedCoding, MixedLaw, group_centres
 from covey._methods.laws import PaperLaw, balanced
 from covey._methods.records import Records, boolean_records, plain_records, require_extended
 from covey._reading import Form, Reader, read_bits, read_codes, read_reals

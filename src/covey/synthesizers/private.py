@@ -21,9 +21,12 @@ from covey._drawing import MakePersons, MakeRows
 from covey._engines.local import ArrayRows
 from covey._engines.rows import Counted, Mapped, Rows
 from covey._entropy import SEEDED_MARK, Streams
+from covey._fitting.learning import SHARE, Learned, assumed, check_learning, expected_codec, learn, with_known_domains
+from covey._fitting.models import persons_model, table_model
+from covey._fitting.used_relations import columns_of, with_relations
+from covey._methods.driver import SIZE, SIZE_MOVES, SIZE_SHARE, count_units, fit, planned_shares
 from covey._methods.laws import PaperLaw
-from covey._methods.learning import SHARE, Learned, assumed, check_learning, expected_codec, learn, with_known_domains
-from covey._methods.model import CERTIFICATE_SHARE, OF_SIZE, SIZE, SIZE_SHARE, Fitted, count_units, fit, planned
+from covey._methods.model import CERTIFICATE_SHARE, Fitted
 from covey._methods.paper import PaperParameters, check_options, paper_parameters, private_centres
 from covey._methods.persons.law import PersonsLaw
 from covey._methods.persons.method import RegainPersons
@@ -40,10 +43,10 @@ from covey._methods.regain.predict import (
     refuse_too_large,
     remedies,
 )
+from covey._methods.regain.prior import Prior
 from covey._methods.regain.reals import RegainBody, plan_reals
-from covey._methods.regain.tables import Prior, RegainTables
+from covey._methods.regain.tables import RegainTables
 from covey._methods.relations.search import SHARE_OF_RELATIONS, find_relations, worth_looking
-from covey._methods.relations.used import columns_of, with_relations
 from covey._reading import Form, Prepared, Reader, read_bits, read_codes, read_reals
 from covey.answers.release import Release
 from covey.errors import CoveyWarning, NotFittedError, ParameterError, whole_number
@@ -218,7 +221,7 @@ class PrivateSynthesizer(Synthesizer):
 
     def _persons_method(self, described: Description) -> RegainPersons:
         """The method for persons with events, with the persons of an earlier bundle where one is given."""
-        method = RegainPersons.of(described.focus(triples=self._triples or None), self._share)
+        method = persons_model(described.focus(triples=self._triples or None), self._share)
         if self._prior is None:
             return method
         place = checked_prior(self._prior, described, self.seeded)
@@ -249,7 +252,7 @@ class PrivateSynthesizer(Synthesizer):
         self._choose_law()
         if self._learning is None and not schema.found:
             refuse_too_large(codec.kinds, 1, self._budget)  # whatever its rows, before any data is opened
-        method = RegainTables.of(codec, self._share, self._budget.pure)
+        method = table_model(codec, self._share, self._budget.pure)
         if self._triples:
             method = replace(method, important=replace(method.important, triples=self._triples))
         if (method.important or self._prior is not None) and flags and self._learning is None:
@@ -350,7 +353,7 @@ class PrivateSynthesizer(Synthesizer):
             kept = tuple((tuple(columns), most) for columns, most in self._limits)
             rows = Mapped(rows, partial(trimmed, limits=kept))
         rows, method = counted(rows), self._regain(p)
-        shares = planned(method, n, p, budget, self.further)
+        shares = planned_shares(method, n, p, budget, self.further)
         gates.append(Gate(budget, shares, streams, self.noise, rows.steps))
         fitted = fit(method, rows, gates[-1], streams.postprocessing, self.further)
         if self.described is not None and isinstance(fitted.law, PersonsLaw):
@@ -440,7 +443,7 @@ class PrivateSynthesizer(Synthesizer):
         """
         self._choose_law(n)
         # Noise on a secret number is beyond twenty deviations once in 10^12 times. That of a public one is 0.
-        n += 0 if noisy else int(20 * OF_SIZE.deviation(self._budget.part(SIZE_SHARE)))
+        n += 0 if noisy else int(20 * SIZE_MOVES.deviation(self._budget.part(SIZE_SHARE)))
         if not self._budget.size_is_secret:
             check_delta(self.delta, n)
         numbers = self._codec is not None and not self._codec.flags and self._codec.fine

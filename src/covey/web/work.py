@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from covey._methods.relations.exact import Proposal
+from covey._fitting.proposed_relations import Proposal
 from covey.errors import CoveyError, ParameterError
 from covey.privacy.budget import exact
 from covey.privacy.unit import ALL_ROWS, Unit

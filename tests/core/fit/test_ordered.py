@@ -12,9 +12,10 @@ from covey._core.fit.centres import Goal, fit_category_centres
 from covey._core.fit.spectrum import (
     ANGLES,
     UNIT,
+    BinnedPairs,
     Denoisers,
     NormalTables,
-    Sharpened,
+    RankSums,
     flips,
     rank_matrix,
     rank_scores,
@@ -97,9 +98,9 @@ def test_finer_bins_add_up_to_the_measured_ones_and_keep_the_band():
     fine = [np.full(48, 1 / 48)] * 2
     maps = [np.repeat(np.arange(8), 6)] * 2
     normal = NormalTables(shares, domain, NONE)
-    coarse = Sharpened(domain, shares, truth + noise, maps)
+    coarse = BinnedPairs(domain, shares, truth + noise, maps)
     best = normal.best(coarse.covariances, 0.004)
-    found = sharpened(coarse, (normal, best), fine, NONE)
+    found = sharpened(coarse, normal, best, fine, NONE)
     assert found is not None
     assert found.domain.total > 2 * domain.total
     above = np.concatenate([8 * a + np.arange(8).repeat(found.domain.sizes[a] // 8) for a in range(2)])
@@ -110,7 +111,7 @@ def test_finer_bins_add_up_to_the_measured_ones_and_keep_the_band():
     even = (hot / hot.sum(axis=0)) @ coarse.covariances @ (hot / hot.sum(axis=0)).T
     block = np.s_[: len(p), len(p) :]
     assert np.abs(found.covariances[block] - wanted).sum() < 0.5 * np.abs(even[block] - wanted).sum()
-    assert sharpened(coarse, (normal, [None]), fine, NONE) is None
+    assert sharpened(coarse, normal, [None], fine, NONE) is None
 
 
 def test_two_bins_of_a_category_without_an_order_stay_two():
@@ -119,9 +120,9 @@ def test_two_bins_of_a_category_without_an_order_stay_two():
     domain, shares = Domain((2, 2), (True, False)), np.concatenate([half, half])
     normal = NormalTables(shares, domain, NONE)
     covariances = normal.at([ANGLES - 1], 4)
-    coarse = Sharpened(domain, shares, covariances, [np.repeat(np.arange(2), 24), np.array([0, 0, 1])])
+    coarse = BinnedPairs(domain, shares, covariances, [np.repeat(np.arange(2), 24), np.array([0, 0, 1])])
     assert normal.tied([ANGLES - 1]) == [0, 1]
-    found = sharpened(coarse, (normal, [ANGLES - 1]), fine, NONE)
+    found = sharpened(coarse, normal, [ANGLES - 1], fine, NONE)
     assert found is not None
     assert found.domain.sizes[0] > 2
     assert found.domain.sizes[1] == 2
@@ -193,7 +194,7 @@ def test_restored_ranks_are_nearer_the_truth_than_pair_tables_alone():
         g = generator.normal(0, sd, true.shape)
         noisy = true + domain.off_blocks(domain.centre(np.triu(g) + np.triu(g, 1).T))
         shrunk = 0.8 * noisy
-        sums = (exact + generator.normal(0, 0.01 * n * UNIT**2, 3), 0.01 * n * UNIT**2, n)
+        sums = RankSums(exact + generator.normal(0, 0.01 * n * UNIT**2, 3), 0.01 * n * UNIT**2, n)
         found = restore_ranks(shrunk, noisy, sd, scores, sums, shares)
         errors["shrunk"].append(correlation(shrunk, shares, scores) - goal)
         errors["tables"].append(correlation(noisy, shares, scores) - goal)

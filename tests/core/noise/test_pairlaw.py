@@ -13,9 +13,11 @@ from covey._core.noise.sensitivity import simplex_radius_squared
 from covey._core.tables.domain import Domain, pair_matrix
 from covey._engines.local import ArrayRows
 from covey._entropy import Streams
-from covey._methods.model import Ask, Statistic
-from covey._methods.regain.measure_tables import Tables, cell_parts, measure_pairs, on_cells, pair_moves
+from covey._methods.model import Ask
+from covey._methods.regain.measure_tables import PairCells, measure_pairs, pair_moves
 from covey._methods.regain.plan_tables import pair_law
+from covey._methods.regain.table_counts import TableCounts
+from covey._methods.statistic import Statistic
 from tests.core.tables.examples import DOMAIN, table
 
 
@@ -28,7 +30,7 @@ def measured(X, domain, law, amount, seed, pure):
     """Noisy centred pair tables through a gate that spends so much."""
     gate = a_gate("pairs", amount=amount, pure=pure, streams=Streams.from_seed(seed))
     maps = [np.arange(c) for c in domain.sizes]
-    found = asked(lambda told: measure_pairs(Tables(told, domain), maps, law), ArrayRows(X), gate)
+    found = asked(lambda setting: measure_pairs(TableCounts(setting, domain), maps, law), ArrayRows(X), gate)
     assert gate.book[0].scale == law.scale  # what was planned is what was drawn
     return found.values
 
@@ -72,8 +74,8 @@ def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
     amount = budget.variance(pair_moves(law.domain).l2_squared) / law.scale
 
     def cells(_):
-        parts = cell_parts(zero, None, law.places, pure=False)
-        return on_cells((yield [Ask("pairs", parts, pair_moves(law.domain))]), law.places, law.domain)
+        pair_cells = PairCells(law.domain, law.places, pure=False)
+        return pair_cells.matrix((yield [Ask("pairs", pair_cells.components(zero, None), pair_moves(law.domain))]))
 
     def draw():
         gate = a_gate("pairs", amount=amount, pure=False, source=source)

@@ -266,28 +266,33 @@ def covariance_tables(one: Floats, other: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Sharpened:
+class BinnedPairs:
     """Shares and covariances over bins, and category → bin, for every attribute."""
 
     domain: Domain
     shares: Floats
     covariances: Floats
-    maps: list[Integers]
+    bin_of: list[Integers]
 
 
 def sharpened(
-    coarse: Sharpened, found: tuple[NormalTables, list[int | None]], fine: list[Floats], specials: Integers
-) -> Sharpened | None:
+    coarse: BinnedPairs, normal: NormalTables, best: list[int | None], fine: list[Floats], specials: Integers
+) -> BinnedPairs | None:
     """Covariances over finer bins of attributes that are strongly tied; None where none is.
 
     A normal law that was found over bins says what its table over parts of bins is. What it leaves of the covariances has no
-    such law and is shared out in proportion: summed over parts, everything is as it was. `found` are normal tables over the
-    coarse bins, and their best correlations; `fine` shares of the categories of each attribute.
+    such law and is shared out in proportion: summed over parts, everything is as it was.
+
+    Args:
+        coarse: over bins.
+        normal: tables of normal laws over these bins.
+        best: the correlation of each pair, as `NormalTables.best` gives it.
+        fine: shares of the categories of each attribute.
+        specials: how many categories of each attribute, its first ones, have no rank.
     """
-    normal, best = found
     # Of two categories without an order nothing finer is known: parts of theirs would be no steps of a normal law.
     tied = [a for a in normal.tied(best) if coarse.domain.ordered[a]]
-    total, maps = coarse.domain.total, coarse.maps
+    total, maps = coarse.domain.total, coarse.bin_of
     if not tied or total >= MOST:
         return None
     mass = max(1 / FINE, len(tied) / (MOST - total))
@@ -303,7 +308,7 @@ def sharpened(
     part = np.where(whole > 0, shares / np.where(whole > 0, whole, 1.0), 1 / np.bincount(above)[above])
     rest = (coarse.covariances - normal.at(best, total))[np.ix_(above, above)] * np.outer(part, part)
     again = NormalTables(shares, domain, specials)
-    return Sharpened(domain, shares, rest + again.at(best, domain.total), finer) if again.pairs else None
+    return BinnedPairs(domain, shares, rest + again.at(best, domain.total), finer) if again.pairs else None
 
 
 # Rank covariances: measured by themselves, put back where denoising lost them, kept by the fit. A strong correlation of two
@@ -378,24 +383,32 @@ def flips(p: int) -> int:
     return (p // 2) * (p - p // 2)
 
 
+@dataclass(frozen=True)
+class RankSums:
+    """Noisy sums of products of two whole scores over n records, for attributes a < b, and the deviation of their noise."""
+
+    values: Floats
+    sd: float
+    n: int
+
+
 def restore_ranks(
-    covariances: Floats, noisy: Floats, sd: float, scores: RankScores, sums: tuple[Floats, float, int], shares: Floats
+    covariances: Floats, noisy: Floats, sd: float, scores: RankScores, sums: RankSums, shares: Floats
 ) -> Floats:
     """Denoised pair covariances with the measured rank covariances, as far as these differ by more than their noise.
 
-    `noisy` are the covariances that were measured, centred, with errors of deviation `sd` in every direction; `sums` the noisy
-    Σ u_a·u_b, a < b, the deviation of their noise, and n; products of means are made of one-way `shares`.
+    `noisy` are the covariances that were measured, centred, with errors of deviation `sd` in every direction; products of means
+    are made of one-way `shares`.
 
     Two measurements of one covariance are averaged by their variances. What denoising lost, ℓ, is put back as ℓ(1 − s²/ℓ²)₊
     with s the deviation of the average.
     """
-    values, sum_sd, n = sums
     k = len(scores.attributes)
     mean, scale = scores.whole.T @ shares, np.outer(scores.length, scores.length)
     direct = np.zeros((k, k))
-    direct[np.triu_indices(k, 1)] = values / n
+    direct[np.triu_indices(k, 1)] = sums.values / sums.n
     direct = (direct + direct.T - np.outer(mean, mean)) / scale
-    weight, other = (sum_sd / n / scale) ** -2, 1 / max(sd, 1e-300) ** 2
+    weight, other = (sums.sd / sums.n / scale) ** -2, 1 / max(sd, 1e-300) ** 2
     R = scores.unit
     best = (weight * direct + other * (R.T @ noisy @ R)) / (weight + other)
     lost = best - R.T @ covariances @ R

@@ -19,7 +19,8 @@ from covey._core.draw.events import SequenceLaw, laid_in_order
 from covey._core.numbers.grid import Cells, kolmogorov_bound
 from covey._core.tables.events import WEIGHT_STEPS, Histories
 from covey._entropy import Streams
-from covey._methods.model import Comparison, Setting, Statistic
+from covey._methods.model import Comparison, Setting
+from covey._methods.statistic import Statistic
 from covey.errors import CannotAnswerError
 from covey.measure.query import Query
 from covey.privacy.certificate import Distances
@@ -70,7 +71,7 @@ class Reference:
                 gaps[kind] += list(np.add.reduceat(np.abs(own / every - drawn / all_drawn), starts[:-1]) / 2)
         return {kind: float(max(own) if kind == "numbers" else np.mean(own)) for kind, own in gaps.items()}
 
-    def farthest(self, sums: Integers, n: int) -> float:
+    def largest_distance(self, sums: Integers, n: int) -> float:
         """The largest of these distances, from `sums`, over a number of persons that may be noisy."""
         return max(self._gaps(sums, n).values())
 
@@ -117,11 +118,11 @@ class PersonsLaw:
         """Shares of persons: sequences have no closed form, so a fixed public draw is counted."""
         return np.asarray(query.kernel()(self._counted).integers()[0] / (self._counted.n * WEIGHT_STEPS))
 
-    def compared(self, told: Setting) -> Comparison:
+    def comparison(self, setting: Setting) -> Comparison:
         """Every group of tables, and distribution functions of numbers."""
-        own = self._reference
-        far = Statistic.sum(own.sums).map(own.farthest, told.n)
-        return Comparison(own.kinds, far, categorical=False, persons=own.n)
+        reference = self._reference
+        distance = Statistic.sum(reference.sums).map(reference.largest_distance, setting.n)
+        return Comparison(reference.kinds, distance, categorical=False, persons=reference.n)
 
     def distances(self, persons: Histories) -> Distances:
         """How far public persons are from the draw that was compared, by group of tables: exact.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from itertools import groupby
 from typing import Any
 
@@ -24,19 +23,20 @@ from covey._core.paper.blocks import WeightedPoints
 from covey._core.tables.domain import Domain, unmerge
 from covey._core.tables.events import count_bins, position_starts
 from covey._core.tables.zeros import NO_BOXES, Across, Box, Boxes, Zeros
-from covey._methods.model import Ask, Asking, Fitted, Part, Setting, Statistic, entries
+from covey._methods.model import Ask, Asking, Component, Fitted, Setting
 from covey._methods.persons.law import COMPARED, PersonsLaw, Reference
 from covey._methods.persons.plan import PersonsPlan, Tables, table_moves, weights_of
-from covey._methods.regain.important import Binned, find_triples
-from covey._methods.regain.measure_tables import OneWay, OneWayCounts, measure_one_way
-from covey._methods.regain.tables import OneWayModel, Prior, RegainTables
+from covey._methods.regain.discretize import Discretization, Discretizer
+from covey._methods.regain.measure_tables import OneWayMeasurements, measure_one_way
+from covey._methods.regain.prior import Prior
+from covey._methods.regain.table_counts import OneWayCounts
+from covey._methods.regain.triples import AffordableTriples, Binned, find_triples
+from covey._methods.statistic import Statistic, entries
 from covey.measure.measurement import Measurement, Measurements, joined
 from covey.measure.query import Columns, Factor, Query
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import THREE
 from covey.privacy.gate import Moves
-from covey.table.description import Description
-from covey.table.zeros import across_zeros, structural_zeros
 
 
 @dataclass(frozen=True)
@@ -50,21 +50,15 @@ class RegainPersons:
     prior: Prior | None = None
     first_pass: tuple[Callable[[Any], Any], ...] = ()  # persons are in memory: nothing is added up while they are read
 
-    @classmethod
-    def of(cls, described: Description, certificate: Fraction) -> RegainPersons:
-        """For these tables."""
-        persons, events = (structural_zeros(codec) for codec in described.codecs)
-        return cls(certificate, PersonsPlan.of(described), (persons, events), across_zeros(described))
-
-    @cached_property
-    def own(self) -> RegainTables:
-        """All attributes side by side, as one-way tables see them."""
+    def _discretizer(self, bin_mass: float, pure: bool) -> Discretizer:
+        """Cells and bins of all attributes, those of persons first."""
         first = len(self.plan.persons)
         moved = tuple(Box({j + first: side for j, side in box.items()}) for box in self.boxes[1].boxes)
-        return RegainTables(
-            self.certificate,
-            (*self.plan.persons, *self.plan.events),
-            Boxes((*self.boxes[0].boxes, *moved, *self.across.boxes)),
+        return Discretizer(
+            attributes=(*self.plan.persons, *self.plan.events),
+            bin_mass=bin_mass,
+            pure=pure,
+            boxes=Boxes((*self.boxes[0].boxes, *moved, *self.across.boxes)),
             prior=self.prior,
         )
 
@@ -72,53 +66,54 @@ class RegainPersons:
         """The planned part of the budget for each purpose, from public numbers."""
         return self.plan.shares(n, budget, self.certificate)
 
-    def ask(self, told: Setting) -> Asking[Fitted]:
+    def ask(self, setting: Setting) -> Asking[Fitted]:
         """A law of sequences."""
-        plan, n, pure, public = self.plan, told.n, told.pure, told.public
+        plan, n, pure, public = self.plan, setting.n, setting.pure, setting.public
         first = len(plan.persons)
         with blas_threads(1):
-            counts = yield from measure_counts(told, plan.most)
+            counts = yield from measure_counts(setting, plan.most)
             sd = float(counts.sd)
             own = denoise_histogram(counts.values, sd, n, True, public("law of counts")) / n
             own = some_events(own) if plan.everybody else own
             counted = AveragedCounts(n, {}, None, plan.persons, plan.events, n * float(1 - own[0]))
-            one_way = yield from measure_one_way(counted, plan.numbers, told)
-            totals = [float(counted.total(j)) for j in range(told.p)]
-            mass = plan.bin_mass(n, told.allowance("tables"), told.budget)
-            seen = self.own.look(one_way, totals, mass, pure, public("numbers"))
+            one_way = yield from measure_one_way(counted, plan.numbers, setting)
+            totals = [float(counted.total(j)) for j in range(setting.p)]
+            mass = plan.bin_mass(n, setting.allowance("tables"), setting.budget)
+            seen = self._discretizer(mass, pure).discretize(one_way, totals, public("numbers"))
             split = Split.of(seen, first, count_factor(plan.most))
-            found = yield from measure_tables(plan.tables(n, told.budget), split.factors)
+            found = yield from measure_tables(plan.tables(n, setting.budget), split.factors)
             # What no event of some persons can be, over categories and cells.
-            barred = Across.of(self.across, first, [edges[:-1] for edges in seen.edges])
+            barred = Across.of(self.across, first, [edges[:-1] for edges in seen.cell_edges])
             goal = make_goal(split, seen, (own, sd), found, n)
-            goal = replace(goal, growth=plan.growth(n, told.budget))
+            goal = replace(goal, growth=plan.growth(n, setting.budget))
             place = plan.timing.position
             if place is not None:
                 leave_places(goal, place)
             if barred and "across" in goal.target:
-                barred.gathered(seen.maps, seen.bins).told(goal.target["across"], goal.weight["across"])
+                barred.gathered(seen.bin_of, seen.bin_domain).told(goal.target["across"], goal.weight["across"])
             zeros, generator = self._zeros(seen, split), public("fit")
-            models = fit_events(goal, generator, told.tick, zeros)
-            if told.has("triples"):
-                chosen, goal = yield from self._triples(split, goal, models, told)
+            models = fit_events(goal, generator, setting.tick, zeros)
+            if setting.has("triples"):
+                chosen, goal = yield from self._triples(split, goal, models, setting)
                 found = [*found, *chosen]
-                models = fit_events(goal, generator, told.tick, zeros, models) if goal.triples is not None else models
-            free = [len(np.unique(to[:k])) for to, k in zip(seen.maps, seen.specials, strict=True)]
-            when, tied = plan.timing, ties(goal, models, seen.maps[first:], free[first:])
+                if goal.triples is not None:
+                    models = fit_events(goal, generator, setting.tick, zeros, models)
+            free = [len(np.unique(to[:k])) for to, k in zip(seen.bin_of, seen.special_cells, strict=True)]
+            when, tied = plan.timing, ties(goal, models, seen.bin_of[first:], free[first:])
             tied = {a: tie for a, tie in tied.items() if a not in (when.order, when.position, when.gap)}
             sequences = replace(split.law(models, seen, own), barred=barred, timing=when, ties=tied)
             if place is not None:
                 sequences = replace(sequences, tilts=tilted(found, place, split, seen, sequences))
-            sides = one_way.found[:first], one_way.found[first:]
+            sides = one_way.histograms[:first], one_way.histograms[first:]
             kept = Measurements(n, (*(joined(side) for side in sides if side), counts, *found))
-            law = PersonsLaw(sequences, seen.cells, plan.last)
+            law = PersonsLaw(sequences, seen.number_cells, plan.last)
             if self.certificate:
                 drawn = law.drawn(int(np.clip(n, *COMPARED)), public("reference"), public("reference values"))
                 groups: dict[str, list[Query]] = {"events": [counts.query]}
                 for measured in found:
                     kind = THREE if measured.query.degree == 3 else measured.query.of
                     groups.setdefault(kind, []).append(measured.query)
-                for j, cells in sorted(seen.cells.items()):
+                for j, cells in sorted(seen.number_cells.items()):
                     edges = comparison_edges(cells)
                     query = counted.query(j, Factor(edges, np.arange(len(edges) - 1)))
                     groups.setdefault("numbers", []).append(query)
@@ -126,13 +121,13 @@ class RegainPersons:
             return Fitted(law, kept)
 
     def _triples(
-        self, split: Split, goal: EventGoal, models: Sequence[EventModel], told: Setting
+        self, split: Split, goal: EventGoal, models: Sequence[EventModel], setting: Setting
     ) -> Asking[tuple[tuple[Measurement, ...], EventGoal]]:
         """Tables of three attributes of a person that the models miss most, and the goal with what stands out of their noise.
 
         The number of events is such an attribute. Columns of events have one bin here, and so are in no triple.
         """
-        first, last, domain = len(self.plan.persons), told.p, split.persons
+        first, last, domain = len(self.plan.persons), setting.p, split.persons
         factors = [Factor(np.array([0, 1]), np.zeros(1, dtype=np.int64))] * (last + 1)
         shares, own = [np.ones(1)] * (last + 1), np.split(goal.target["one"][0, : domain.total], domain.starts[1:-1])
         for place, a in enumerate([*range(first), last]):
@@ -142,9 +137,10 @@ class RegainPersons:
         cloud = WeightedPoints(np.full(len(points), 1 / len(points)), points)
         ordered = (*domain.ordered[:-1], *[False] * (last - first), True)
         looked_at, within = Binned(factors, shares, ordered, cloud, "person"), self.plan.triple_target
-        said = self.plan.triples(told.n, told.allowance("triples"))
-        affordable = int(said["count"]), int(said["levels"])
-        three, chosen = yield from find_triples(looked_at, within, affordable, told)
+        said = self.plan.triples(setting.n, setting.allowance("triples"))
+        affordable = AffordableTriples(int(said["count"]), int(said["levels"]))
+        measured = yield from find_triples(looked_at, within, affordable, setting)
+        three, chosen = measured.goal, measured.measurements
         if three is None:
             return chosen, goal
         places = {last: first}  # where columns are among those of persons
@@ -152,15 +148,15 @@ class RegainPersons:
         three = replace(three, names=names, levels={places.get(a, a): to for a, to in three.levels.items()})
         return chosen, replace(goal, triples=three, triple_weight=(chosen[0].per / float(chosen[0].sd)) ** 2)
 
-    def _zeros(self, seen: OneWayModel, split: Split) -> tuple[Zeros | None, Zeros | None]:
+    def _zeros(self, seen: Discretization, split: Split) -> tuple[Zeros | None, Zeros | None]:
         """What cannot occur, over the bins of persons (and the number of their events) and of events."""
         found: list[Zeros | None] = []
         for boxes, part, domain in zip(self.boxes, split.parts, (split.persons, split.events), strict=True):
             if not boxes:
                 found.append(None)
                 continue
-            merged, first = seen.bins.only(part), [seen.edges[j][:-1] for j in part]
-            own = boxes.on(seen.domain.only(part), first).gathered([seen.maps[j] for j in part], merged)
+            merged, first = seen.bin_domain.only(part), [seen.cell_edges[j][:-1] for j in part]
+            own = boxes.on(seen.cell_domain.only(part), first).gathered([seen.bin_of[j] for j in part], merged)
             rest = np.ones(domain.total - merged.total, dtype=bool)  # no box names the number of events
             found.append(Zeros(domain, tuple((names, np.append(mask, rest)) for names, mask in own.boxes)))
         return found[0], found[1]
@@ -188,31 +184,31 @@ class Split:
     factors: tuple[Factor, ...]
 
     @classmethod
-    def of(cls, seen: OneWayModel, first: int, counts: Factor) -> Split:
+    def of(cls, seen: Discretization, first: int, counts: Factor) -> Split:
         """From what one-way tables say."""
-        parts = range(first), range(first, len(seen.maps))
-        persons = with_counts(seen.bins.only(parts[0]), counts.size)
-        return cls(parts, persons, seen.bins.only(parts[1]), (*seen.factors, counts))
+        parts = range(first), range(first, len(seen.bin_of))
+        persons = with_counts(seen.bin_domain.only(parts[0]), counts.size)
+        return cls(parts, persons, seen.bin_domain.only(parts[1]), (*seen.bin_factors, counts))
 
     def block(self, a: int) -> slice:
         """Where the bins of a column are, among those of persons or of events."""
         its = self.parts[1]
         return self.events.block(a - its.start) if a in its else self.persons.block(min(a, its.start))
 
-    def law(self, models: list[EventModel], seen: OneWayModel, counts: Floats) -> SequenceLaw:
+    def law(self, models: list[EventModel], seen: Discretization, counts: Floats) -> SequenceLaw:
         """Models over cells, from models over bins."""
-        persons, events = (seen.domain.only(part) for part in self.parts)
+        persons, events = (seen.cell_domain.only(part) for part in self.parts)
         whole = with_counts(persons, len(count_bins(len(counts) - 1)))
         return SequenceLaw([self._fine(own, seen) for own in models], whole, events, counts)
 
-    def _fine(self, own: EventModel, seen: OneWayModel) -> EventModel:
+    def _fine(self, own: EventModel, seen: Discretization) -> EventModel:
         equal = np.full(len(own.persons), 1 / len(own.persons))
         last = self.persons.block(len(self.persons.sizes) - 1)
         having = 1 - own.persons[:, last.start]
         weights = having @ own.first
-        shares = [[seen.shares[j] for j in part] for part in self.parts]
-        maps = [[seen.maps[j] for j in part] for part in self.parts]
-        persons = unmerge(own.persons[:, : last.start], equal, shares[0], maps[0], seen.bins.only(self.parts[0]))
+        shares = [[seen.cell_shares[j] for j in part] for part in self.parts]
+        maps = [[seen.bin_of[j] for j in part] for part in self.parts]
+        persons = unmerge(own.persons[:, : last.start], equal, shares[0], maps[0], seen.bin_domain.only(self.parts[0]))
         events = unmerge(own.events, weights / max(weights.sum(), 1e-12), shares[1], maps[1], self.events)
         return replace(own, persons=np.hstack([persons, own.persons[:, last]]), events=events)
 
@@ -220,11 +216,12 @@ class Split:
 ONE_PERSON = Moves.histograms(1)  # a person adds a vector of non-negative numbers that sum to 1 at most
 
 
-def measure_counts(told: Setting, most: int) -> Asking[Measurement]:
+def measure_counts(setting: Setting, most: int) -> Asking[Measurement]:
     """How many persons have 0, 1, …, `most` events, a column beside the others; spends "events"."""
-    query = Query([(told.p,)], {told.p: Factor.plain(most + 1)}, of="person", total=False)
-    (found,) = yield [Ask("events", [Part(query, Statistic.tables(query), most + 1)], ONE_PERSON)]
-    return found
+    query = Query([(setting.p,)], {setting.p: Factor.plain(most + 1)}, of="person", total=False)
+    component = Component(query, Statistic.tables(query), most + 1)
+    (measurement,) = yield [Ask("events", [component], ONE_PERSON)]
+    return measurement
 
 
 @dataclass(frozen=True)
@@ -257,14 +254,14 @@ class AveragedCounts(OneWayCounts):
 
 def measure_tables(tables: Tables, factors: Sequence[Factor]) -> Asking[list[Measurement]]:
     """All tables of two attributes in one mechanism, those of a kind and a weight together; spends "tables"."""
-    parts = []
+    components = []
     for (kind, weight), sets in tables.items():
         query = Query(sets, dict(enumerate(factors)), of=kind, total=False)
         exact, starts = Statistic.tables(query), query.starts
         for k, columns in enumerate(sets):
             own, shape = exact.map(entries, slice(*starts[k : k + 2])), query.shape(columns)
-            parts.append(Part(query, own.map(np.reshape, shape), shape, weight))
-    measured = yield [Ask("tables", parts, table_moves(weights_of(tables)))]
+            components.append(Component(query, own.map(np.reshape, shape), shape, weight))
+    measured = yield [Ask("tables", components, table_moves(weights_of(tables)))]
     found = []
     for _, same in groupby(measured, lambda own: id(own.query)):
         parted = list(same)
@@ -296,7 +293,7 @@ ROUNDS = 5  # of tilting: after two or three nothing changes
 
 
 def make_goal(
-    split: Split, seen: OneWayModel, counts: tuple[Floats, float], tables: list[Measurement], n: int
+    split: Split, seen: Discretization, counts: tuple[Floats, float], tables: list[Measurement], n: int
 ) -> EventGoal:
     """What the measurements ask of a fit; `counts` are denoised shares of persons by number of events, and their noise."""
     law, sd = counts
@@ -305,11 +302,11 @@ def make_goal(
     target: dict[str, Floats] = {}
     weight: dict[str, Floats] = {}
     one, own = [], []
-    for j, (share, to) in enumerate(zip(seen.shares, seen.maps, strict=True)):
+    for j, (share, to) in enumerate(zip(seen.cell_shares, seen.bin_of, strict=True)):
         size = int(to.max()) + 1
         having = 1.0 if j in split.parts[0] else float(1 - law[0])
         one.append((j, np.asarray(having * np.bincount(to, share, minlength=size), dtype=np.float64)))
-        own.append(np.full(size, (n / _noise(j, seen.measured, len(to) / size)) ** 2))
+        own.append(np.full(size, (n / _noise(j, seen.one_way, len(to) / size)) ** 2))
     persons = [values for j, values in one if j in split.parts[0]] + [np.add.reduceat(law, starts)]
     events = [values for j, values in one if j in split.parts[1]]
     heavy = [own[j] for j in split.parts[0]] + [n**2 / (sd**2 * widths)]
@@ -371,12 +368,12 @@ def _place(
     target[kind][block], weight[kind][block] = values, precision
 
 
-def _noise(j: int, one_way: OneWay, wide: float) -> float:
+def _noise(j: int, one_way: OneWayMeasurements, wide: float) -> float:
     """About the noise on a bin of an attribute, which holds so many categories or cells."""
     if j in one_way.trees:
         tree = one_way.trees[j]
         return float(tree.sd * np.sqrt(max(1.0, wide / max(1, tree.grid.rounds))))
-    return float(one_way.found[j].sd * np.sqrt(wide))
+    return float(one_way.histograms[j].sd * np.sqrt(wide))
 
 
 def lag_shares(law: Floats) -> tuple[float, float]:
@@ -403,7 +400,7 @@ def leave_places(goal: EventGoal, place: int) -> None:
 
 
 def tilted(
-    tables: Sequence[Measurement], place: int, split: Split, seen: OneWayModel, law: SequenceLaw
+    tables: Sequence[Measurement], place: int, split: Split, seen: Discretization, law: SequenceLaw
 ) -> dict[tuple[int, int], Floats]:
     """Factors for the cells of an attribute, by class of places and attribute."""
     first = len(split.parts[0])
@@ -416,11 +413,11 @@ def tilted(
         a = other if one == place else one
         values, sd = measured.counts(columns), float(measured.sd)
         values = values if one == place else values.T
-        to = seen.maps[first + place]
+        to = seen.bin_of[first + place]
         for row in range(len(values)):
             together = np.flatnonzero(to == row)  # classes that were measured as one
             laws = _laws(law, a, together)
-            aim = _aim(values[row], sd, _mixed(laws, np.ones(laws[0][1].shape[1])), seen.maps[first + a])
+            aim = _aim(values[row], sd, _mixed(laws, np.ones(laws[0][1].shape[1])), seen.bin_of[first + a])
             if aim is not None:
                 found |= dict.fromkeys(((int(q), a) for q in together), _factors(aim, laws))
     return found

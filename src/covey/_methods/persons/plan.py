@@ -14,14 +14,14 @@ from covey._core.draw.events import NOT_TIMED
 from covey._core.numbers.grid import Attribute, NumberGrid
 from covey._core.tables.events import Timing
 from covey._methods.model import CERTIFICATE_SHARE
-from covey._methods.regain.important import NOTHING, Important, triple_shares
+from covey._methods.regain.important import NOTHING, Important
 from covey._methods.regain.plan_tables import TablePlan
 from covey._methods.regain.predict import expected_triples, triple_words
+from covey._methods.regain.triples import triple_shares
 from covey.measure.query import Columns
 from covey.privacy.budget import Budget, shown
 from covey.privacy.certificate import WORDS
 from covey.privacy.gate import Moves
-from covey.table.description import Description
 
 # Of the budget, for the number of events, by whether the guarantee is pure: it shapes every person.
 COUNTS = {False: Fraction(1, 10), True: Fraction(9, 100)}
@@ -62,16 +62,6 @@ class PersonsPlan:
     everybody: bool = False  # whether it is known that nobody is without events
     important: Important = NOTHING
 
-    @classmethod
-    def of(cls, described: Description) -> PersonsPlan:
-        """For these tables."""
-        link, (persons, events) = described.link, described.kinds
-        groups, target = described.matters
-        single = frozenset(group[0] for group in groups if len(group) == 1)
-        pairs = tuple(sorted((min(group), max(group)) for group in groups if len(group) == 2))
-        timing, important = described.events.timing, Important(single, pairs, target, described.triples)
-        return cls(persons, events, link.at_most, link.order is not None, timing, described.alone, important)
-
     @property
     def last(self) -> int:
         """The largest code of the order column; 0 where there is none."""
@@ -81,7 +71,7 @@ class PersonsPlan:
     def numbers(self) -> TablePlan:
         """Formulas for one-way tables of all attributes, the persons' first."""
         named = self.important.attributes.union(*self.important.pairs)
-        return TablePlan((*self.persons, *self.events), Important(named), totals=False)
+        return TablePlan((*self.persons, *self.events), Important(named), one_cell_per_unit=False)
 
     def shares(self, n: int, budget: Budget, certificate: Fraction) -> Mapping[str, Fraction]:
         """Parts of the budget: number of events, one-way tables and trees, tables of two attributes, certificate."""

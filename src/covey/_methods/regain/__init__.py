@@ -7,6 +7,15 @@ the covariance is lost:
     moments → noise → shrinkage → weighted centres in K → certificate → (per sample) bootstrapping → balanced rounding
 
 A plan fixes every choice from public numbers, `measure_…` functions are all that is asked of records (through the gate): in
-`bits` (flags), `tables` (categories and numbers, with `plan_tables`, `measure_tables` and `important`) and `reals` (bodies). Why
-each step is private: docs/proofs/; what was tried: docs/decisions/.
+`bits` (flags), `tables` (categories and numbers) and `reals` (bodies). Why each step is private: docs/proofs/; what was tried:
+docs/decisions/.
+
+The default method, in the order in which it is best read:
+
+- `tables`: the method itself, phase by phase;
+- `plan_tables`, `plan_one_way`: the public plan, what is measured and what each charge may spend;
+- `table_counts`, `measure_tables`: what is counted, and how it is measured through the gate;
+- `discretize`: cells and bins, from noisy one-way tables;
+- `important`: pairs that matter most, and triples; `prior`: public rows of the same kind;
+- `predict`: what a release will be like.
 """

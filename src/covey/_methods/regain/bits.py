@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import logit
@@ -43,7 +43,8 @@ from covey._core.paper.subspace import DIRECTION_BITS, quantise_directions
 from covey._core.tables import counts
 from covey._core.tables.counts import UNIT, Coding, Counts, Moments, part
 from covey._methods.laws import NARROW, BitLaw, Limits, bit_sums
-from covey._methods.model import Ask, Asking, Fitted, Part, Setting, Statistic, entries, with_certificate
+from covey._methods.model import Ask, Asking, Component, Fitted, Setting, with_certificate
+from covey._methods.statistic import Statistic, entries
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Query
 from covey.privacy.budget import Budget
@@ -166,23 +167,26 @@ def declared_coding(p: int, limits: list[tuple[list[int], int]]) -> Coding | Non
 # Values are mean products of coded columns, x less the share of ones in a reference.
 
 
-def measure_means(told: Setting) -> Asking[Measurement]:
+def measure_means(setting: Setting) -> Asking[Measurement]:
     """Column means alone. Counts move by at most 1 each: by 1 in ℓ∞ (pure, cube mechanism), by √p in ℓ2 (zCDP)."""
-    (found,) = yield [Ask("means", [column_sums(told)], mean_moves(told), noise="cube" if told.pure else "independent")]
-    return plain_means(found)
+    noise: Literal["cube", "independent"] = "cube" if setting.pure else "independent"
+    (means,) = yield [Ask("means", [column_sums(setting)], mean_moves(setting), noise=noise)]
+    return plain_means(means)
 
 
-def column_sums(told: Setting) -> Part:
+def column_sums(setting: Setting) -> Component:
     """Shares of ones; where n is secret the sums of signs, which an added row moves half as far."""
-    ones, p = Statistic.sum(counts.column_counts), told.p
-    if not told.secret:
-        return Part(Query.products(1, np.zeros(p)), ones.map(part), p, unit=told.n)
-    return Part(Query.products(1, np.full(p, 0.5)), Statistic.sum(counts.sign_counts).map(part), p, unit=2 * told.n)
+    p = setting.p
+    if not setting.size_is_secret:
+        ones = Statistic.sum(counts.column_counts).map(part)
+        return Component(Query.products(1, np.zeros(p)), ones, p, divisor=setting.n)
+    signs = Statistic.sum(counts.sign_counts).map(part)
+    return Component(Query.products(1, np.full(p, 0.5)), signs, p, divisor=2 * setting.n)
 
 
-def mean_moves(told: Setting) -> Moves:
+def mean_moves(setting: Setting) -> Moves:
     """How far a row moves `column_sums`: ones by 1 each, signs by 1 each where one is added."""
-    p = told.p
+    p = setting.p
     return Moves(linf=1, l2_squared=p, added=Moves(linf=1, l2_squared=p))
 
 
@@ -208,25 +212,28 @@ class BitMoments:
         return NoisyMoments(self.coding, one.values, float(one.sd), two.values, float(two.sd), uncut)
 
 
-def measure_matrix(told: Setting) -> Asking[BitMoments]:
+def measure_matrix(setting: Setting) -> Asking[BitMoments]:
     """Means and pairs of signs by one draw of matrix noise on rows (z, a), a² ≈ p/3: pure ε-DP (docs/proofs/cone.md).
 
     Every row has squared norm R² = p + a², so the nuclear norm moves by 2R² at most. The integer matrix is that of rows (z, 1):
     the weight of its last coordinate is 1/a. Where means have a charge of their own they get cube noise, and a is small.
     """
-    n, p, coding = told.n, told.p, Coding.half(told.p)
+    n, p, coding = setting.n, setting.p, Coding.half(setting.p)
     one, two = (Query.products(degree, coding.middle) for degree in (1, 2))
-    apart = told.has("means")
-    bits, a = bit_sums(told), Fraction(1, 16) if apart else constant_coordinate(p)
-    parts = [] if apart else [Part(one, bits.map(sign_sums), (slice(p, p + 1), slice(0, p)), unit=2 * n)]
+    apart = setting.has("means")
+    bits, a = bit_sums(setting), Fraction(1, 16) if apart else constant_coordinate(p)
+    components = []
+    if not apart:
+        components.append(Component(one, bits.map(sign_sums), (slice(p, p + 1), slice(0, p)), divisor=2 * n))
     for begin, end in strips(p):  # rows of the upper triangle
         block = slice(begin, end), slice(begin, p)
-        parts.append(Part(two, bits.map(sign_pairs, begin, end), block, unit=4 * n, type=pair_dtype(p)))
+        pairs = bits.map(sign_pairs, begin, end)
+        components.append(Component(two, pairs, block, divisor=4 * n, dtype=pair_dtype(p)))
     weights = [*[WHOLE] * p, 1 / a]
     kind: Any = "signs" if p <= SIGN_COLUMNS else "matrix"
-    found = yield [Ask("moments", parts, in_cone(p + a * a), noise=kind, weights=weights)]
+    found = yield [Ask("moments", components, in_cone(p + a * a), noise=kind, weights=weights)]
     if apart:
-        means = yield from measure_means(told)
+        means = yield from measure_means(setting)
         means = replace(means, query=one, values=means.values - coding.middle)
     else:
         mean, *found = found
@@ -239,36 +246,39 @@ def measure_matrix(told: Setting) -> Asking[BitMoments]:
     return BitMoments(coding, (means, replace(found[-1], values=pair)))
 
 
-def measure_parities(told: Setting) -> Asking[BitMoments]:
+def measure_parities(setting: Setting) -> Asking[BitMoments]:
     """Means, pairs, triples and quadruples of signs in one Gaussian mechanism (docs/proofs/sensitivity.md)."""
-    n, p, coding = told.n, told.p, Coding.half(told.p)
+    n, p, coding = setting.n, setting.p, Coding.half(setting.p)
     weights = {1: FEW_MEAN_WEIGHT * p, 2: Fraction(1)}
     for d in (3, 4):
         worst = max(sensitivity.odd_subsets(p, d, f) for f in range(p + 1)) if p >= 4 else 0
         if worst:
             weights[d] = HIGH_WEIGHT * p * p / 4 / worst
     queries = {d: Query.products(d, coding.middle) for d in range(1, 5)}
-    bits, upper = bit_sums(told), np.triu_indices(p, 1)
+    bits, upper = bit_sums(setting), np.triu_indices(p, 1)
     sums = {1: bits.map(sign_sums).map(entries, 0), 2: bits.map(sign_pairs, 0, p).map(entries, *upper)}
     if 4 in weights:
         high = Statistic.sum(counts.parity_sums)
         sums |= {3 + at: high.map(_masked, at, mask) for at, mask in enumerate(targets.parity_masks(p))}
     # Signs are twice a flag less its reference: means and pairs are kept as shares, products of more in counts.
-    units = {1: 2 * n, 2: 4 * n}
-    parts = [Part(queries[d], own, len(queries[d].sets), weights[d], units.get(d, 1)) for d, own in sums.items()]
+    divisors = {1: 2 * n, 2: 4 * n}
+    components = [
+        Component(queries[d], statistic, len(queries[d].sets), weights[d], divisors.get(d, 1))
+        for d, statistic in sums.items()
+    ]
     added = Moves(l2_squared=sensitivity.added_parities(p, weights))
     moves = Moves(l2_squared=sensitivity.parity_sensitivity(p, weights), added=added)
-    mean, pair, *more = yield [Ask("moments", parts, moves)]
+    mean, pair, *more = yield [Ask("moments", components, moves)]
     more = [replace(m, per=n * 2**m.query.degree) for m in more]
     return BitMoments(coding, (mean, replace(pair, values=symmetric(pair.values, p)), *more))
 
 
-def measure_ball(told: Setting, plan: Plan) -> Asking[BitMoments]:
+def measure_ball(setting: Setting, plan: Plan) -> Asking[BitMoments]:
     """Means and pairs of rows coded into a ball, one Gaussian; centre and radius are declared or measured first."""
-    n, p = told.n, told.p
+    n, p = setting.n, setting.p
     coding, first = plan.declared, None
     if coding is None:
-        coding, first = yield from measure_coding(told, plan)
+        coding, first = yield from measure_coding(setting, plan)
     R2 = Fraction(coding.radius_squared)
     weight = (BALL_MEAN_WEIGHT if coding.clips else MEAN_WEIGHT) * R2
     # Rows that keep declared limits lie inside the ball that these allow: none is cut.
@@ -277,13 +287,13 @@ def measure_ball(told: Setting, plan: Plan) -> Asking[BitMoments]:
     if coding.clips:
         M = Statistic.sum(partial(counts.coded_moments, coding=coding))
     else:
-        M = bit_sums(told).map(counts.shifted_moments, coding.centre)
-    parts = [Part(one, M.map(_first), p, weight, n * UNIT)]
+        M = bit_sums(setting).map(counts.shifted_moments, coding.centre)
+    components = [Component(one, M.map(_first), p, weight, divisor=n * UNIT)]
     for begin, end in strips(p):  # some millions of entries at a time
         above = above_diagonal(begin, end, p)
         exact, count = M.map(_strip_above, begin, end, above), int(above.sum())
-        parts.append(Part(two, exact, count, unit=n * UNIT**2, type=pair_dtype(p)))
-    mean, *found = yield [Ask("moments", parts, in_ball(R2, weight))]
+        components.append(Component(two, exact, count, divisor=n * UNIT**2, dtype=pair_dtype(p)))
+    mean, *found = yield [Ask("moments", components, in_ball(R2, weight))]
     pair = np.zeros((p, p), pair_dtype(p))
     for (begin, end), own in zip(strips(p), found, strict=True):
         pair[begin:end][above_diagonal(begin, end, p)] = own.values
@@ -295,20 +305,20 @@ def measure_ball(told: Setting, plan: Plan) -> Asking[BitMoments]:
     return BitMoments(coding, (mean, replace(found[-1], values=pair)), first if coding.clips else None)
 
 
-def measure_coding(told: Setting, plan: Plan) -> Asking[tuple[Coding, Measurement]]:
+def measure_coding(setting: Setting, plan: Plan) -> Asking[tuple[Coding, Measurement]]:
     """A private centre and radius: column counts, then a histogram of ‖x − centre‖², which a replaced row moves by √2 in ℓ2.
 
     Centred coding is used where the radius that leaves about `plan.tail` of the rows outside beats coding at ½ clearly. Also
     returns the noisy means.
     """
-    n, p = told.n, told.p
-    (means,) = yield [Ask("coding", [column_sums(told)], mean_moves(told), CENTRE_SHARE)]
+    n, p = setting.n, setting.p
+    (means,) = yield [Ask("coding", [column_sums(setting)], mean_moves(setting), CENTRE_SHARE)]
     means = plain_means(means)
     centre = np.rint(np.clip(means.values, 0, 1) * UNIT).astype(np.int64)
     grid = np.geomspace(0.01, 1, RADII)
     edges = np.floor(grid * p * UNIT**2 / 4).astype(np.int64)
     exact = Statistic.sum(partial(counts.norm_counts, centre=centre, edges=edges)).map(part)
-    lengths = Part(Query.derived("squared length", p, RADII + 1), exact, RADII + 1)
+    lengths = Component(Query.derived("squared length", p, RADII + 1), exact, RADII + 1)
     (norms,) = yield [Ask("coding", [lengths], Moves.histograms(1), 1 - CENTRE_SHARE)]
     outside = np.cumsum(norms.values[::-1])[::-1][1:] / n  # beyond each edge
     k = counts.wide_enough(outside, plan.tail)
@@ -317,23 +327,24 @@ def measure_coding(told: Setting, plan: Plan) -> Asking[tuple[Coding, Measuremen
     return Coding.half(p), means
 
 
-def measure_sizes(told: Setting) -> Asking[Measurement]:
+def measure_sizes(setting: Setting) -> Asking[Measurement]:
     """Rows by number of ones, a column beside the others: a replaced row moves the counts by 2 in ℓ1, √2 in ℓ2."""
-    query = Query.derived("number of ones", told.p, told.p + 1)
-    own = Part(query, Statistic.sum(counts.size_counts).map(part), told.p + 1)
-    (found,) = yield [Ask("row sums", [own], Moves.histograms(1))]
-    return found
+    query = Query.derived("number of ones", setting.p, setting.p + 1)
+    sizes = Component(query, Statistic.sum(counts.size_counts).map(part), setting.p + 1)
+    (histogram,) = yield [Ask("row sums", [sizes], Moves.histograms(1))]
+    return histogram
 
 
-def measure_scores(told: Setting, directions: Floats, edges: Floats) -> Asking[Scores]:
+def measure_scores(setting: Setting, directions: Floats, edges: Floats) -> Asking[Scores]:
     """Histograms of t scores: a row lies in one bin of each, so it moves them by 2t in ℓ1 and √(2t) in ℓ2."""
     t, inner = edges.shape
     quantised = quantise_directions(directions)
     exact_edges: Integers = np.rint(np.ldexp(edges, DIRECTION_BITS)).astype(np.int64)
     exact = Statistic.sum(partial(counts.score_counts, directions=quantised, edges=exact_edges)).map(part)
-    own = Part(Query.derived("score", told.p + 1, inner + 1, t), exact, (t, inner + 1), unit=told.n)
-    (found,) = yield [Ask("scores", [own], Moves.histograms(t))]
-    return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, found.values, float(found.sd))
+    query = Query.derived("score", setting.p + 1, inner + 1, t)
+    scores = Component(query, exact, (t, inner + 1), divisor=setting.n)
+    (noisy,) = yield [Ask("scores", [scores], Moves.histograms(t))]
+    return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, noisy.values, float(noisy.sd))
 
 
 def in_cone(trace: Fraction) -> Moves:
@@ -399,25 +410,25 @@ class RegainBits:
         """The plan's shares, and the certificate's."""
         return with_certificate(self.plan(n, p, budget).shares, self.certificate)
 
-    def ask(self, told: Setting) -> Asking[Fitted]:
+    def ask(self, setting: Setting) -> Asking[Fitted]:
         """Private centres in [0, 1]ᵖ, equally weighted, the noisy spectrum, and what was measured."""
-        plan = self.plan(told.n, told.p, told.budget)
-        with blas_threads(1 if told.p <= LOW_RANK_COLUMNS else processors()):
+        plan = self.plan(setting.n, setting.p, setting.budget)
+        with blas_threads(1 if setting.p <= LOW_RANK_COLUMNS else processors()):
             if plan.mechanism == "means":
-                means = yield from measure_means(told)
-                return Fitted(BitLaw(shrunken_means(means), self.limits), Measurements(told.n, (means,)))
+                means = yield from measure_means(setting)
+                return Fitted(BitLaw(shrunken_means(means), self.limits), Measurements(setting.n, (means,)))
             ways = {
-                "matrix": measure_matrix(told),
-                "parities": measure_parities(told),
-                "ball": measure_ball(told, plan),
+                "matrix": measure_matrix(setting),
+                "parities": measure_parities(setting),
+                "ball": measure_ball(setting, plan),
             }
             measured = yield from ways[plan.mechanism]  # the others never start
-            sizes = (yield from measure_sizes(told)) if told.has("row sums") else None
-            told.tick(0.1)
-            wide = told.p > LOW_RANK_COLUMNS
-            spectrum = None if wide else moment_spectrum(measured.dense, plan.mechanism, told.public("spectrum"))
-            centres = yield from fit_bits(measured, sizes, plan, told, self.device)
-            kept = Measurements(told.n, tuple(kept_bits(measured, sizes)))
+            sizes = (yield from measure_sizes(setting)) if setting.has("row sums") else None
+            setting.tick(0.1)
+            wide = setting.p > LOW_RANK_COLUMNS
+            spectrum = None if wide else moment_spectrum(measured.dense, plan.mechanism, setting.public("spectrum"))
+            centres = yield from fit_bits(measured, sizes, plan, setting, self.device)
+            kept = Measurements(setting.n, tuple(kept_bits(measured, sizes)))
             return Fitted(BitLaw(equal(centres), self.limits), kept, spectrum)
 
 
@@ -434,21 +445,21 @@ def kept_bits(measured: BitMoments, sizes: Measurement | None) -> Iterator[Measu
 
 
 def fit_bits(
-    measured: BitMoments, sizes: Measurement | None, plan: Plan, told: Setting, device: Device
+    measured: BitMoments, sizes: Measurement | None, plan: Plan, setting: Setting, device: Device
 ) -> Asking[Floats]:
     """Centres whose moments, scores, row sums and parities agree with the measured ones; asks for scores."""
-    denoised = denoise_bits(measured.dense, plan, told, device)
+    denoised = denoise_bits(measured.dense, plan, setting, device)
     device = denoised.pairs.device
     f, terms = denoised.factors, [denoised.fine]
     if sizes is not None:
         terms.append(targets.size_term(sizes.values / sizes.per, float(sizes.sd) / sizes.per))
-    directions, edges = score_plan(f) if told.has("scores") else (np.zeros((0, 0)),) * 2
+    directions, edges = score_plan(f) if setting.has("scores") else (np.zeros((0, 0)),) * 2
     if len(edges):  # some directions are worth measuring
-        shape = targets.score_term(device, (yield from measure_scores(told, directions, edges)))
+        shape = targets.score_term(device, (yield from measure_scores(setting, directions, edges)))
         loose = replace(denoised.prior, mean=np.zeros(plan.factors), sd=np.full(plan.factors, 1.5))
         f = fit_factors(device, [denoised.raw, shape], f, loose, STEPS, float(HOLD))
         terms.append(shape)
-    told.tick(0.7)
+    setting.tick(0.7)
     steps = plan.final_steps if "scores" in plan.shares else 2 * STEPS if sizes is not None else STEPS
     y = targets.fit_centres(device, terms, f.logits, steps)
     if len(measured.found) == 2:
@@ -458,17 +469,17 @@ def fit_bits(
 
 
 def denoise_bits(
-    noisy: NoisyMoments, plan: Plan, told: Setting, device: Device
+    noisy: NoisyMoments, plan: Plan, setting: Setting, device: Device
 ) -> Denoised[DensePairs] | Denoised[LowRankPairs]:
     """Pairs in a basis on the device for many columns, dense on the processor for few; thinning needs Gaussian noise."""
-    public = told.public("fit")
+    public = setting.public("fit")
     if len(noisy.mean) > LOW_RANK_COLUMNS:
         wide = LowRankPairs.of(noisy, device, public)
-        return denoise(wide, plan.centres, plan.factors, lambda t: told.tick(0.1 + 0.4 * t))
-    found = denoise(DensePairs.of(noisy, public), plan.centres, plan.factors, lambda t: told.tick(0.1 + 0.1 * t))
+        return denoise(wide, plan.centres, plan.factors, lambda t: setting.tick(0.1 + 0.4 * t))
+    found = denoise(DensePairs.of(noisy, public), plan.centres, plan.factors, lambda t: setting.tick(0.1 + 0.1 * t))
     if plan.mechanism == "matrix":
         return with_atoms(found)
-    return stacked(found, told.public("stack"), lambda t: told.tick(0.2 + 0.3 * t))
+    return stacked(found, setting.public("stack"), lambda t: setting.tick(0.2 + 0.3 * t))
 
 
 def equal(points: Floats) -> WeightedPoints:

@@ -1,288 +1,238 @@
-"""All that `regain` asks of tables of categories and numbers: one-way counts, trees, pair tables, ranks.
+"""All that `regain` measures of tables of categories and numbers: one-way tables, trees, pair tables, dependence, ranks.
 
-The numbers in `Moves` are how far one replaced row can move a statistic; they are proved in docs/proofs/sensitivity.md and
-docs/proofs/trees.md, and compared with brute force in the tests. Each round of a tree counts a partition of all codes, of which a
-replaced row moves two counts by one: by 2 in ℓ1 and √2 in ℓ2, whatever partition the rounds before it suggested.
+Every `measure_…` yields what it asks (`Ask`: described statistics, the charge that pays, how far one row moves them) and returns
+noisy measurements. The numbers in `Moves` are how far one replaced row can move a statistic; they are proved in
+docs/proofs/sensitivity.md and docs/proofs/trees.md, and compared with brute force in the tests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from covey._core.arrays import Array, Floats, Integers
+from covey._core.arrays import Floats, Integers
 from covey._core.fit.shrinkage import group_counts
 from covey._core.fit.spectrum import UNIT, RankScores, flips, rank_matrix
 from covey._core.noise import sensitivity
 from covey._core.noise.integers import loose_deviations
 from covey._core.noise.pairlaw import PairLaw, Places, contrast_weights, contrasts, from_contrasts
-from covey._core.numbers.grid import (
-    Attribute,
-    Category,
-    Cells,
-    NumberGrid,
-    comparison_edges,
-    grids,
-    kolmogorov_bound,
-    released_below,
-)
+from covey._core.numbers.grid import Attribute, Category, grids
 from covey._core.numbers.tree import Tree
-from covey._core.paper.blocks import WeightedPoints
-from covey._core.tables import distance
-from covey._core.tables.counts import part, side_by_side
-from covey._core.tables.domain import (
-    FULL_TABLES,
-    CodeCounts,
-    Domain,
-    PairTables,
-    RangeCounts,
-    centred_counts,
-    counted_fully,
-    dependence,
-    merge_pairs,
-    ranges_of,
-)
-from covey._engines.rows import then
-from covey._methods.model import Ask, Asking, Part, Setting, Statistic, entries, together
+from covey._core.tables.domain import Domain, centred_counts, dependence
+from covey._methods.model import Ask, Asking, Component, Setting, SizeEstimate
+from covey._methods.regain.table_counts import OneWayCounts, TableCounts
+from covey._methods.statistic import Statistic, entries
 from covey.measure.measurement import NOTHING, Measurement
-from covey.measure.query import Every, Factor, Query, to_bins
+from covey.measure.query import Every, Factor, Query
 from covey.privacy.gate import WHOLE, Moves
 
 if TYPE_CHECKING:
-    from covey._methods.regain.plan_tables import TablePlan
+    from covey._methods.regain.plan_one_way import Draw
+    from covey._methods.regain.plan_tables import JointDraw, TablePlan
 
-GROUPS = Fraction(1, 4)  # of an attribute's one-way charge, for the counts of its groups: these are few
-ONE_ROW = Moves(l1=2, l2_squared=2, table=1, added=Moves(l1=1, l2_squared=1, table=1))  # counts of a partition
+# The charge of one-way tables and pairs where a test divides it, or one draw of noise serves both. Names of charges are part of
+# the file format and key the streams of noise: they stay where our words change. "look" pays for the test of dependence.
+ONE_WAY_AND_PAIRS = "columns and pairs"
 
+GROUP_SHARE = Fraction(1, 4)  # of an attribute's one-way charge, for the counts of its groups: these are few
 
-# What is counted.
-
-
-def first_kernel(attributes: Sequence[Attribute]) -> CodeCounts | PairTables:
-    """What the first pass counts: of categories alone all pair tables, if these are small; public."""
-    sizes = tuple(a.size for a in attributes)
-    return codes_kernel(attributes) if grids(attributes) or sum(sizes) > FULL_TABLES else PairTables(sizes)
+# How far one row moves counts of a partition of all codes: a replaced row leaves one range and enters another.
+PARTITION_MOVES = Moves(l1=2, l2_squared=2, table=1, added=Moves(l1=1, l2_squared=1, table=1))
 
 
-def codes_kernel(attributes: Sequence[Attribute]) -> CodeCounts:
-    """Counts of every code of categories, and of numbers as long as there is room; public."""
-    sizes, numbers = tuple(a.size for a in attributes), grids(attributes)
-    full = counted_fully([sizes[j] for j in numbers])
-    late = {j for j, fits in zip(numbers, full, strict=True) if not fits}
-    columns = tuple(j for j in range(len(sizes)) if j not in late)
-    return CodeCounts(columns, tuple(sizes[j] for j in columns))
-
-
-def late_kernel(attributes: Sequence[Attribute]) -> list[RangeCounts]:
-    """Numbers whose codes are not counted one by one, as one range each: a first pass learns which ranges will be asked for."""
-    counted = codes_kernel(attributes).columns
-    late = tuple(j for j in range(len(attributes)) if j not in counted)
-    return [RangeCounts(late, tuple(np.array([0, attributes[j].size]) for j in late))] if late else []
+# One-way tables.
 
 
 @dataclass(frozen=True)
-class OneWayCounts:
-    """One-way counts of n rows or persons: code by code where these are counted in one pass, else by ranges, in another."""
+class OneWayMeasurements:
+    """Noisy one-way tables of all attributes.
 
-    n: int
-    counted: Mapping[int, Statistic]
-    step: Callable[[Array], Array] | None = None  # on records, before ranges are counted
-
-    @classmethod
-    def of(cls, n: int, attributes: Sequence[Attribute]) -> OneWayCounts:
-        """Of the codes of a table."""
-        kernel = codes_kernel(attributes)
-        counts = Statistic.sum(kernel, kept=True)
-        return cls(n, {j: counts.map(part, i) for i, j in enumerate(kernel.columns)})
-
-    def codes(self, j: int) -> Statistic:
-        """Counts of every code of an attribute."""
-        return self.counted[j]
-
-    def ranges(self, edges: dict[int, Integers]) -> dict[int, Statistic]:
-        """Counts between edges, for several attributes: one pass for all whose codes were not counted."""
-        late = tuple(j for j in edges if j not in self.counted)
-        found = {j: self.codes(j).map(ranges_of, edges[j]) for j in edges if j not in late}
-        if late:
-            counts = Statistic.sum(RangeCounts(late, tuple(edges[j] for j in late)), self.step)
-            found |= {j: counts.map(part, i) for i, j in enumerate(late)}
-        return found
-
-    def total(self, j: int) -> int:
-        """What the counts of an attribute sum to, as far as that is public: the number of rows, or of persons."""
-        return self.n
-
-    def query(self, j: int, factor: Factor) -> Query:
-        """What is asked where an attribute is looked at in some way: rows, one by one."""
-        return Query([(j,)], {j: factor})
-
-
-class Tables:
-    """Tables of categories and of cells of numbers, all pairs counted in one pass if they are small: described, not computed."""
-
-    def __init__(self, told: Setting, domain: Domain, cells: tuple[Factor | None, ...] = ()) -> None:
-        self._cells = cells or (None,) * len(domain.sizes)
-        self._step = partial(to_bins, cells) if cells else None
-        self.domain, self.n, self.steps = domain, told.n, told.steps
-        self.total, self.secret = told.n * told.steps, told.secret  # what all of them weigh, and whether that is noisy
-        kernel = first_kernel([Category(size) for size in domain.sizes])
-        counts = Statistic.sum(kernel, self._step, kept=True)
-        self._pairs: Statistic | None = None
-        if isinstance(kernel, PairTables):
-            self._pairs = counts.map(kernel.matrix)
-            self.one_way = self._pairs.map(np.diagonal)
-        else:
-            self.one_way = counts.map(side_by_side)
-
-    @property
-    def counts(self) -> OneWayCounts:
-        """Counts of every category."""
-        blocks = map(self.domain.block, range(len(self.domain.sizes)))
-        return OneWayCounts(self.n, {j: self.one_way.map(entries, block) for j, block in enumerate(blocks)})
-
-    def factors(self, maps: Sequence[Integers]) -> dict[int, Factor]:
-        """How columns are looked at where categories become maps[a][x_a]."""
-        own = enumerate(zip(self._cells, maps, strict=True))
-        return {a: Factor(np.arange(len(to) + 1) if cells is None else cells.edges, to) for a, (cells, to) in own}
-
-    def pairs(self, maps: Sequence[Integers]) -> Statistic:
-        """All pair tables of the merged categories maps[a][x_a], as one symmetric matrix."""
-        sizes = [int(m.max()) + 1 for m in maps]
-        if self._pairs is not None:
-            return self._pairs.map(merge_pairs, tuple(maps), tuple(sizes))
-        kernel = PairTables(tuple(sizes))
-        return Statistic.sum(kernel, partial(to_bins, tuple(self.factors(maps).values()))).map(kernel.matrix)
-
-    def farthest(self, cloud: WeightedPoints) -> tuple[list[int], Statistic]:
-        """Degrees that public numbers say are affordable, and the largest distance of the records from a cloud among them."""
-        sizes, q, total = self.domain.sizes, len(self.domain.sizes), self.total
-        if self._pairs is not None:
-            low = [1, 2] if q > 1 else [1]
-            parts = [self._pairs.map(distance.pair_distances, total, self.domain, cloud)]
-        else:
-            low, parts = [1], [self.one_way.map(distance.one_way_distance, total, q, cloud)]
-        # All records at once are asked for where public numbers say that they are few. Of persons no number says so.
-        whole = self.steps == 1 and not self.secret
-        rest = tuple(d for d in distance.affordable_tables(self.n, q) if d not in low) if whole else ()
-        if rest:
-            kernel = partial(distance.sorted_category_distances, sizes=sizes, cloud=cloud, degrees=rest)
-            parts.append(Statistic(then(self._step, kernel), whole=True))
-        return [*low, *rest], together(parts)
-
-    def misplaced(self, cloud: WeightedPoints) -> tuple[Statistic, int]:
-        """The share of records out of place among the centres, in a typical table, and how many columns such a table has."""
-        ranges = distance.Ranges.of(cloud, self.domain)
-        sizes, seen = ranges.sizes, ranges.cloud(cloud)
-        out_of_place = self.pairs(ranges.maps).map(distance.misplaced_codes, self.total, sizes, seen)
-        return out_of_place, distance.columns_of(sizes)
-
-
-# One-way tables and trees.
-
-
-@dataclass(frozen=True)
-class OneWay:
-    """Every attribute by itself: noisy counts of ranges of codes, of groups of categories, and the trees of numbers.
-
-    `sizes` are what independent draws of noise say about the number of units, where that is secret, and their deviations.
-    `pairs` are pair tables of all categories that were measured in the same draw, and their law.
+    Attributes:
+        histograms: one per attribute; counts of categories, or of the ranges of a number that its tree ended with.
+        group_histograms: counts of groups of categories, for attributes that have groups.
+        trees: by attribute, for numbers: all rounds, from which the ranges came.
+        size_estimates: where the number of units is secret, what independent draws of noise say about it.
     """
 
-    found: list[Measurement]
-    groups: dict[int, Measurement]
+    histograms: list[Measurement]
+    group_histograms: dict[int, Measurement]
     trees: dict[int, Tree]
-    sizes: list[tuple[float, float]]
-    pairs: tuple[PairLaw, Measurement] | None = None
+    size_estimates: list[SizeEstimate]
 
-    def of(self, n: int) -> OneWay:
-        """The same per a better noisy n, to which tables of joint draws are moved: of their noise, contrasts are left."""
+    def rescaled(self, n: int) -> OneWayMeasurements:
+        """The same per a better noisy n. Post-processing.
 
-        def moved(m: Measurement) -> Floats:
-            return m.values + (n - m.values.sum()) / len(m.values) if m.law == "knorm" else m.values
+        Tables of joint draws are moved to it: of their noise only contrasts are left.
+        """
+        histograms = []
+        for measurement in self.histograms:
+            values = measurement.values
+            if measurement.law == "knorm":
+                values = values + (n - values.sum()) / len(values)
+            histograms.append(replace(measurement, values=values, per=n))
+        groups = {j: replace(measurement, per=n) for j, measurement in self.group_histograms.items()}
+        return replace(self, histograms=histograms, group_histograms=groups)
 
-        found = [replace(m, values=moved(m), per=n) for m in self.found]
-        return replace(self, found=found, groups={j: replace(m, per=n) for j, m in self.groups.items()})
 
+def measure_one_way(counts: OneWayCounts, plan: TablePlan, setting: Setting) -> Asking[OneWayMeasurements]:
+    """Noisy one-way tables: histograms of categories (and of their groups) once, trees of numbers in rounds.
 
-def measure_one_way(counts: OneWayCounts, plan: TablePlan, told: Setting) -> Asking[OneWay]:
-    """Counts of categories once, of their groups too, trees of numbers in rounds; spends the charge "histograms".
-
-    Of a number the ranges are what its tree ended with, each counted in the rounds in which it stood and averaged over them. Its
-    earlier, coarser rounds were chosen by their noise and are not kept.
+    Costs "histograms", shared as `OneWayPlan` says.
     """
-    numbers = grids(plan.attributes)
-    draws = plan.one_way(told.allowance("histograms"), told.steps)
-    parts = {draw.attributes[0]: draw.part for draw in draws if not draw.joint}
-    asks: list[Ask] = []
-    grouped: dict[int, Factor] = {}
+    attributes = plan.attributes
+    draws = plan.one_way.draws(setting.allowance("histograms"), setting.steps)
+    categories = yield from _measure_categories(counts, attributes, draws)
+    trees, ranges = yield from _measure_numbers(counts, plan, draws, setting.pure)
+    groups = {table.attribute: noisy for table, noisy in categories.items() if table.of_groups}
+    codes = {table.attribute: noisy for table, noisy in categories.items() if not table.of_groups}
+    histograms = codes | ranges
+    return OneWayMeasurements(
+        histograms=[histograms[j] for j in range(len(attributes))],
+        group_histograms=groups,
+        trees=trees,
+        size_estimates=_size_estimates(draws, histograms, attributes) if setting.size_is_secret else [],
+    )
+
+
+@dataclass(frozen=True)
+class _Histogram:
+    """A one-way table of a category: counts of its codes, or of groups of its codes."""
+
+    attribute: int
+    of_groups: bool = False
+
+    def component(self, attributes: Sequence[Attribute], counts: OneWayCounts) -> Component:
+        """What is asked of it."""
+        j = self.attribute
+        category = attributes[j]
+        codes = counts.codes(j)
+        factor = Factor.plain(category.size)
+        if self.of_groups and isinstance(category, Category):
+            factor = Factor(factor.edges, np.array(category.groups))
+            codes = codes.map(group_counts, factor.bins)
+        return Component(counts.query(j, factor), codes, factor.size)
+
+
+@dataclass(frozen=True)
+class _HistogramDraw:
+    """Histograms that get their noise in one draw, and its share of the charge."""
+
+    histograms: list[_Histogram]
+    share: Fraction
+    noise: Literal["independent", "knorm"] = "independent"
+
+    def ask(self, attributes: Sequence[Attribute], counts: OneWayCounts) -> Ask:
+        """What the gate is asked."""
+        components = [histogram.component(attributes, counts) for histogram in self.histograms]
+        return Ask("histograms", components, PARTITION_MOVES, self.share, noise=self.noise)
+
+
+def _measure_categories(
+    counts: OneWayCounts, attributes: Sequence[Attribute], draws: Sequence[Draw]
+) -> Asking[dict[_Histogram, Measurement]]:
+    """Histograms of categories: those of a joint draw with K-norm noise, others one by one, beside those of their groups."""
+    histogram_draws = list(_histogram_draws(attributes, draws))
+    asks = [draw.ask(attributes, counts) for draw in histogram_draws]
+    measurements = (yield asks) if asks else []
+    histograms = [histogram for draw in histogram_draws for histogram in draw.histograms]
+    return dict(zip(histograms, measurements, strict=True))
+
+
+def _histogram_draws(attributes: Sequence[Attribute], draws: Sequence[Draw]) -> Iterator[_HistogramDraw]:
+    """Draws of noise for categories; where codes have groups, these get a part of the share."""
     for draw in draws:
+        histograms = [_Histogram(j) for j in draw.attributes]
+        attribute = attributes[draw.attributes[0]]
         if draw.joint:
-            every = {j: Factor.plain(plan.attributes[j].size) for j in draw.attributes}
-            tables = [Part(counts.query(j, one), counts.codes(j), one.size) for j, one in every.items()]
-            asks.append(Ask("histograms", tables, ONE_ROW, draw.part, noise="knorm"))
-    for j, a in enumerate(plan.attributes):
-        if isinstance(a, NumberGrid) or j not in parts:
-            continue
-        part, codes, plain = parts[j], counts.codes(j), Factor.plain(a.size)
-        if a.groups:
-            grouped[j] = own = Factor(plain.edges, np.array(a.groups))
-            sums = codes.map(group_counts, own.bins)
-            asks.append(Ask("histograms", [Part(counts.query(j, own), sums, own.size)], ONE_ROW, GROUPS * part))
-            part = (1 - GROUPS) * part
-        asks.append(Ask("histograms", [Part(counts.query(j, plain), codes, a.size)], ONE_ROW, part))
-    found, groups = dict[int, Measurement](), dict[int, Measurement]()
-    for m in (yield asks) if asks else []:
-        ((j, factor),) = m.query.factors.items()
-        (groups if factor is grouped.get(j) else found)[j] = m
-    trees = {j: Tree(grid, counts.total(j)) for j, grid in numbers.items()}
+            yield _HistogramDraw(histograms, draw.share, noise="knorm")
+        elif isinstance(attribute, Category) and attribute.groups:
+            groups = _Histogram(draw.attributes[0], of_groups=True)
+            yield _HistogramDraw([groups], GROUP_SHARE * draw.share)
+            yield _HistogramDraw(histograms, (1 - GROUP_SHARE) * draw.share)
+        elif isinstance(attribute, Category):
+            yield _HistogramDraw(histograms, draw.share)
 
-    def share(j: int, turn: int) -> Fraction:
-        return parts[j] * plan.round_part(j, turn, told.pure)
 
-    for j, seen in (yield from measure_trees(trees, counts, "histograms", share)).items():
-        times = trees[j].times[trees[j].frontier]
-        values = trees[j].total[trees[j].frontier] / times
-        found[j] = replace(seen, values=values, sd=trees[j].sd / np.sqrt(times))
-    sizes = []
-    if told.secret:  # the cells of every table sum to n, with one noise for all of a joint draw
-        for draw in draws:
-            m = found[draw.attributes[0]]
-            sd = float(np.sqrt(np.sum(np.broadcast_to(m.sd, m.values.shape) ** 2)))
-            if draw.joint:
-                deviations, total = loose_deviations(tuple(sorted(plan.attributes[j].size for j in draw.attributes)))
-                sd = float(m.sd) * total / deviations[len(m.values)]
-            sizes.append((float(m.values.sum()), sd))
-    return OneWay([found[j] for j in range(len(plan.attributes))], groups, trees, sizes)
+def _measure_numbers(
+    counts: OneWayCounts, plan: TablePlan, draws: Sequence[Draw], pure: bool
+) -> Asking[tuple[dict[int, Tree], dict[int, Measurement]]]:
+    """Trees of all numbers, and counts of the ranges that they ended with."""
+    trees = {j: Tree(grid, counts.total(j)) for j, grid in grids(plan.attributes).items()}
+    shares = {draw.attributes[0]: draw.share for draw in draws if not draw.joint}
+
+    def round_share(j: int, turn: int) -> Fraction:
+        return shares[j] * plan.one_way.round_share(j, turn, pure)
+
+    last_rounds = yield from measure_trees(trees, counts, "histograms", round_share)
+    ranges = {j: _averaged(trees[j], measurement) for j, measurement in last_rounds.items()}
+    return trees, ranges
+
+
+def _averaged(tree: Tree, last_round: Measurement) -> Measurement:
+    """Counts of the ranges that a tree ended with, each averaged over the rounds in which it stood.
+
+    Earlier, coarser ranges were chosen by their noise and are not kept.
+    """
+    times = tree.times[tree.frontier]
+    averages = tree.total[tree.frontier] / times
+    return replace(last_round, values=averages, sd=tree.sd / np.sqrt(times))
 
 
 def measure_trees(
     trees: Mapping[int, Tree], counts: OneWayCounts, purpose: str, share: Callable[[int, int], Fraction]
 ) -> Asking[dict[int, Measurement]]:
-    """Count the frontiers of all trees, which grow, round by round; what the last round of each has measured.
+    """Count the frontiers of all trees round by round, and let each grow where its noisy counts are; return the last rounds.
 
-    A round is one partition of each column, which a replaced row moves by 2 in ℓ1, and has its share of the charge.
+    A round counts one partition of all codes of each number, of which a replaced row moves two counts by one: by 2 in ℓ1 and √2
+    in ℓ2, whatever partition the rounds before it suggested (docs/proofs/trees.md).
+
+    Args:
+        trees: by attribute; they are changed.
+        counts: exact counts of ranges.
+        purpose: the charge that pays.
+        share: the share of the charge for an attribute in a round.
     """
-    last: dict[int, Measurement] = {}
-    for turn in range(max((tree.grid.rounds for tree in trees.values()), default=0)):
+    last_rounds: dict[int, Measurement] = {}
+    rounds = max((tree.grid.rounds for tree in trees.values()), default=0)
+    for turn in range(rounds):
         growing = {j: tree for j, tree in trees.items() if turn < tree.grid.rounds}
-        asks, exact = [], counts.ranges({j: tree.edges for j, tree in growing.items()})
+        exact = counts.ranges({j: tree.edges for j, tree in growing.items()})
+        asks = []
         for j, tree in growing.items():
-            own = Factor(tree.edges, np.arange(len(tree.edges) - 1))
-            asks.append(Ask(purpose, [Part(counts.query(j, own), exact[j], own.size)], ONE_ROW, share(j, turn)))
-        last |= dict(zip(growing, (yield asks), strict=True))
+            factor = Factor(tree.edges, np.arange(len(tree.edges) - 1))
+            component = Component(counts.query(j, factor), exact[j], factor.size)
+            asks.append(Ask(purpose, [component], PARTITION_MOVES, share(j, turn)))
+        last_rounds |= dict(zip(growing, (yield asks), strict=True))
         for j, tree in growing.items():
-            tree.see(last[j].values, float(last[j].sd))
+            tree.see(last_rounds[j].values, float(last_rounds[j].sd))
             if turn + 1 < tree.grid.rounds:
                 tree.grow()
-    return last
+    return last_rounds
 
 
-# Pair tables and ranks.
+def _size_estimates(
+    draws: Sequence[Draw], histograms: Mapping[int, Measurement], attributes: Sequence[Attribute]
+) -> list[SizeEstimate]:
+    """The number of units, as the tables of each draw sum to it: those of a joint draw share the noise of their sum."""
+    estimates = []
+    for draw in draws:
+        histogram = histograms[draw.attributes[0]]
+        if draw.joint:
+            sizes = tuple(sorted(attributes[j].size for j in draw.attributes))
+            cell_sds, sum_sd = loose_deviations(sizes)
+            sd = float(histogram.sd) * sum_sd / cell_sds[len(histogram.values)]
+        else:
+            cells = np.broadcast_to(histogram.sd, histogram.values.shape)
+            sd = float(np.sqrt(np.sum(cells**2)))
+        estimates.append(SizeEstimate(float(histogram.values.sum()), sd))
+    return estimates
+
+
+# Pair tables.
 
 
 def pair_moves(domain: Domain) -> Moves:
@@ -291,139 +241,244 @@ def pair_moves(domain: Domain) -> Moves:
     Laplace on one-hot cells: q(q−1)/2 tables by 2 in ℓ1. Gaussian on centred tables: docs/proofs/sensitivity.md. Matrix Laplace
     on Σzzᵀ: 2‖z‖² in nuclear norm.
     """
-    live = [c for c in domain.sizes if c > 1]
-    q = len(live)
-    squared, length = sensitivity.pair_table_sensitivity(domain.sizes), sensitivity.simplex_radius_squared(live)
-    added = Moves(l1=q * (q - 1) // 2, l2_squared=sensitivity.added_pair_tables(domain.sizes), trace=length)
-    return Moves(l1=q * (q - 1), l2_squared=squared, trace=2 * length, added=added)
+    varying = [size for size in domain.sizes if size > 1]
+    tables = len(varying) * (len(varying) - 1) // 2
+    length = sensitivity.simplex_radius_squared(varying)
+    replaced = sensitivity.pair_table_sensitivity(domain.sizes)
+    added = sensitivity.added_pair_tables(domain.sizes)
+    return Moves(
+        l1=2 * tables,
+        l2_squared=replaced,
+        trace=2 * length,
+        added=Moves(l1=tables, l2_squared=added, trace=length),
+    )
 
 
-def measure_pairs(tables: Tables, maps: list[Integers], law: PairLaw) -> Asking[Measurement]:
-    """Noisy centred pair tables of the merged categories, in counts; one-way counts stand on the diagonal of the exact ones.
+def measure_pairs(tables: TableCounts, bin_of: list[Integers], law: PairLaw) -> Asking[Measurement]:
+    """Noisy centred pair tables of bins, in counts, as one symmetric matrix. Costs "pairs"; nothing where the law is "none".
 
-    For Gaussian noise: the centred tables are multiples of 1/(c_a c_b), so that M = c_a c_b N − c_a N_i − c_b N_j + n are
-    integers; they get c_a c_b times the noise before they are divided again. Laplace noise goes on the counts themselves. What
-    is left is centred: the uncentred part was not paid for. Matrix noise has integer coordinates of its own.
+    Only the centred part is kept, because the rest was not paid for.
     """
-    d = law.domain
-    query = Query(Every(len(maps), 2), tables.factors(maps), "centred")
+    query = _all_pairs(tables, bin_of)
     if law.family == NOTHING:
         return Measurement(query, np.zeros(0), 0.0, NOTHING, tables.n, "pairs")
-    exact = tables.pairs(maps)
+    counts = tables.pairs(bin_of)
     if law.family == "matrix":
-        part = Part(query, exact.map(contrasts, d), (slice(None), slice(None)))
-        (found,) = yield [Ask("pairs", [part], pair_moves(d), noise="matrix", weights=contrast_weights(d))]
-        values = d.off_blocks(from_contrasts(found.values, d))
+        values = yield from _pairs_with_matrix_noise(counts, query, law.domain)
     else:
-        pure = law.family == "laplace"
-        exact = exact if pure else exact.map(centred_counts, d)
-        cells = yield [Ask("pairs", cell_parts(exact, query, law.places, pure), pair_moves(d))]
-        values = centred_cells(on_cells(cells, law.places, d), d, pure)
+        values = yield from _pairs_with_cell_noise(counts, query, law)
     return Measurement(query, values, law.sd, law.family, tables.n, "pairs")
 
 
-def cell_parts(exact: Statistic, query: Query, places: Places, pure: bool) -> list[Part]:
-    """The cells of pair tables, for independent noise: Gaussian is c_a c_b times as much, on a grid that much finer."""
-    parts = []
-    for own, others, cells in places:
-        shape, weight = (own.stop - own.start, len(others)), Fraction(1) if pure else Fraction(1, cells**2)
-        parts.append(Part(query, exact.map(entries, own, others), shape, weight))
-    return parts
+def _all_pairs(tables: TableCounts, bin_of: Sequence[Integers]) -> Query:
+    """Centred tables of any two attributes."""
+    return Query(Every(len(bin_of), 2), tables.factors(bin_of), "centred")
 
 
-def on_cells(found: Sequence[Measurement], places: Places, d: Domain) -> Floats:
-    """What was measured of these cells, as one symmetric matrix."""
-    noisy = np.zeros((d.total, d.total))
-    for (own, others, _), one in zip(places, found, strict=True):
-        noisy[own, others] = one.values
-        noisy[others, own] = one.values.T
-    return noisy
+def _pairs_with_matrix_noise(counts: Statistic, query: Query, domain: Domain) -> Asking[Floats]:
+    """Matrix Laplace noise, on sums of products of contrasts, which are integers (docs/proofs/cone.md)."""
+    everything = (slice(None), slice(None))
+    component = Component(query, counts.map(contrasts, domain), everything)
+    ask = Ask("pairs", [component], pair_moves(domain), noise="matrix", weights=contrast_weights(domain))
+    (measurement,) = yield [ask]
+    return domain.off_blocks(from_contrasts(measurement.values, domain))
 
 
-def centred_cells(noisy: Floats, d: Domain, pure: bool) -> Floats:
-    """Centred tables in counts: what stands on a finer grid is divided again."""
-    c = d.counts[d.block_of]
-    return d.off_blocks(d.centre(noisy if pure else noisy / (c[:, None] * c)))
+def _pairs_with_cell_noise(counts: Statistic, query: Query, law: PairLaw) -> Asking[Floats]:
+    """Laplace noise on counts, or Gaussian noise on centred counts."""
+    cells = PairCells(law.domain, law.places, pure=law.family == "laplace")
+    ask = Ask("pairs", cells.components(counts, query), pair_moves(law.domain))
+    measurements = yield [ask]
+    return cells.centred(measurements)
 
 
-def measure_jointly(tables: Tables, law: PairLaw, weights: Sequence[Fraction], purpose: str) -> Asking[OneWay]:
-    """One-way tables, of these weights, and centred pair tables of all categories in one draw of Gaussian noise.
+@dataclass(frozen=True)
+class PairCells:
+    """Cells of pair tables with independent noise: what is asked of them, and centred tables from what is measured.
 
-    A row that changes all attributes moves one-way tables most, and one that changes some of them pairs: no row does both.
+    Laplace noise goes on the counts. Gaussian noise goes on centred tables N_ij − N_i./c_b − N_.j/c_a + n/(c_a c_b), which have
+    half the sensitivity. These are multiples of 1/(c_a c_b): times c_a c_b they are integers, and get c_a c_b times the noise.
+
+    Attributes:
+        domain: how many bins attributes have.
+        places: where the tables are in the matrix of all pairs.
+        pure: whether the noise is Laplace noise.
     """
-    d, counts = law.domain, tables.counts
-    maps = [np.arange(size) for size in d.sizes]
-    query = Query(Every(len(maps), 2), tables.factors(maps), "centred")
-    plain = [Factor.plain(size) for size in d.sizes]
-    every = enumerate(zip(plain, weights, strict=True))
-    one_way = [Part(counts.query(j, own), counts.codes(j), own.size, weight) for j, (own, weight) in every]
-    parts = cell_parts(tables.pairs(maps).map(centred_counts, d), query, law.places, pure=False)
-    moves = Moves(l2_squared=sensitivity.pair_table_sensitivity(d.sizes, weights))
-    found = yield [Ask(purpose, [*one_way, *parts], moves)]
-    values = centred_cells(on_cells(found[len(maps) :], law.places, d), d, pure=False)
-    pairs = Measurement(query, values, law.sd, law.family, tables.n, purpose)
-    return OneWay(found[: len(maps)], {}, {}, [], (law, pairs))
+
+    domain: Domain
+    places: Places
+    pure: bool
+
+    def components(self, counts: Statistic, query: Query) -> list[Component]:
+        """One component of a mechanism for each place."""
+        exact = counts if self.pure else counts.map(centred_counts, self.domain)
+        components = []
+        for rows, columns, cells in self.places:
+            shape = (rows.stop - rows.start, len(columns))
+            weight = Fraction(1) if self.pure else Fraction(1, cells**2)
+            components.append(Component(query, exact.map(entries, rows, columns), shape, weight))
+        return components
+
+    def matrix(self, measurements: Sequence[Measurement]) -> Floats:
+        """Noisy tables as one symmetric matrix; zeros elsewhere."""
+        matrix = np.zeros((self.domain.total, self.domain.total))
+        for (rows, columns, _), measurement in zip(self.places, measurements, strict=True):
+            matrix[rows, columns] = measurement.values
+            matrix[columns, rows] = measurement.values.T
+        return matrix
+
+    def centred(self, measurements: Sequence[Measurement]) -> Floats:
+        """Noisy centred tables in counts, as one symmetric matrix."""
+        matrix = self.matrix(measurements)
+        if not self.pure:
+            sizes = self.domain.counts[self.domain.block_of]
+            matrix = matrix / (sizes[:, None] * sizes)
+        return self.domain.off_blocks(self.domain.centre(matrix))
+
+    def centred_tables(self, measurements: Sequence[Measurement]) -> Floats:
+        """The same, one table after the other."""
+        matrix = self.centred(measurements)
+        return np.concatenate([matrix[rows, columns].ravel() for rows, columns, _ in self.places])
+
+    def sd(self, measurements: Sequence[Measurement]) -> float | Floats:
+        """The deviation of the noise in every coordinate of a centred table, in counts: that of all tables is the same."""
+        if self.pure:
+            return measurements[-1].sd
+        _, _, cells = self.places[-1]
+        return measurements[-1].sd / cells
+
+
+# One-way and pair tables in one draw.
+
+
+@dataclass(frozen=True)
+class MeasuredPairs:
+    """Noisy pair tables, and the law of their noise."""
+
+    law: PairLaw
+    measurement: Measurement
+
+    def shares(self, n: int) -> Floats:
+        """Centred tables as shares of n units; zeros where pairs are left out."""
+        if not self.measurement.kept:
+            total = self.law.domain.total
+            return np.zeros((total, total))
+        return np.asarray(self.measurement.values / n)
+
+
+@dataclass(frozen=True)
+class JointMeasurements:
+    """One-way tables and pair tables of all categories, from one draw of noise."""
+
+    one_way: OneWayMeasurements
+    pairs: MeasuredPairs
+
+
+def measure_jointly(tables: TableCounts, draw: JointDraw) -> Asking[JointMeasurements]:
+    """One-way tables and centred pair tables of all categories in one draw of Gaussian noise. Costs `ONE_WAY_AND_PAIRS`.
+
+    A row that changes all attributes moves one-way tables most, and one that changes some of them pairs: no row does both, so
+    that the sensitivity is less than that of two measurements (docs/proofs/sensitivity.md).
+    """
+    domain = draw.law.domain
+    bin_of = [np.arange(size) for size in domain.sizes]
+    query = _all_pairs(tables, bin_of)
+    cells = PairCells(domain, draw.law.places, pure=False)
+    histogram_components = _weighted_histograms(tables, draw.weights)
+    pair_components = cells.components(tables.pairs(bin_of), query)
+    moves = Moves(l2_squared=sensitivity.pair_table_sensitivity(domain.sizes, draw.weights))
+    measurements = yield [Ask(ONE_WAY_AND_PAIRS, [*histogram_components, *pair_components], moves)]
+    histograms = measurements[: len(histogram_components)]
+    values = cells.centred(measurements[len(histogram_components) :])
+    pairs = Measurement(query, values, draw.law.sd, draw.law.family, tables.n, ONE_WAY_AND_PAIRS)
+    one_way = OneWayMeasurements(histograms, group_histograms={}, trees={}, size_estimates=[])
+    return JointMeasurements(one_way, MeasuredPairs(draw.law, pairs))
+
+
+def _weighted_histograms(tables: TableCounts, weights: Sequence[Fraction]) -> list[Component]:
+    """Histograms of all categories, as components of a mechanism with these weights."""
+    counts = tables.one_way_counts
+    components = []
+    for j, weight in enumerate(weights):
+        factor = Factor.plain(tables.domain.sizes[j])
+        components.append(Component(counts.query(j, factor), counts.codes(j), factor.size, weight))
+    return components
+
+
+# Whether pairs depend on each other.
+
+
+@dataclass(frozen=True)
+class DependenceTest:
+    """How far pair tables are from products of their own margins: a noisy mean total variation."""
+
+    total_variation: float
+    sd: float
+
+    def exceeds(self, required: float) -> bool:
+        """Whether dependence is more than this by a deviation of the noise: most tables depend less than pairs must to pay."""
+        return self.total_variation - self.sd > required
+
+
+def measure_dependence(tables: TableCounts) -> Asking[DependenceTest]:
+    """Test all pairs at once. Costs "look"."""
+    bin_of = [np.arange(size) for size in tables.domain.sizes]
+    statistic = tables.pairs(bin_of).map(dependence, tables.domain)
+    component = Component(_all_pairs(tables, bin_of), statistic, 1)
+    varying = sum(size > 1 for size in tables.domain.sizes)
+    (measurement,) = yield [Ask("look", [component], dependence_moves(varying))]
+    scale = tables.n * varying * (varying - 1)
+    return DependenceTest(float(measurement.values[0]) / scale, float(measurement.sd) / scale)
+
+
+def dependence_moves(q: int) -> Moves:
+    """How far one row moves the dependence of the pairs of q attributes (docs/proofs/sensitivity.md, neighbours.md)."""
+    replaced = sensitivity.dependence_sensitivity(q)
+    added = sensitivity.dependence_sensitivity(q, added=True)
+    return Moves(
+        l1=replaced,
+        l2_squared=replaced**2,
+        summed=False,
+        added=Moves(l1=added, l2_squared=added**2, summed=False),
+    )
+
+
+# Rank covariances.
 
 
 def rank_moves(p: int) -> Moves:
     """How far one replaced row moves the sums of products of two scores of p attributes (docs/proofs/trees.md)."""
-    turned = flips(p)
     pairs = p * (p - 1) // 2
-    added = Moves(l1=UNIT**2 * pairs, l2_squared=UNIT**4 * pairs, trace=p * UNIT**2)
-    return Moves(l1=2 * UNIT**2 * turned, l2_squared=4 * UNIT**4 * turned, trace=2 * p * UNIT**2, added=added)
+    turned = flips(p)
+    return Moves(
+        l1=2 * UNIT**2 * turned,
+        l2_squared=4 * UNIT**4 * turned,
+        trace=2 * p * UNIT**2,
+        added=Moves(l1=UNIT**2 * pairs, l2_squared=UNIT**4 * pairs, trace=p * UNIT**2),
+    )
 
 
 def matrix_is_better(p: int) -> bool:
     """Whether matrix Laplace noise on p × p sums of products has the smaller deviation, under pure ε."""
-    return bool(2 * p * np.sqrt((p + 1) / 2) < np.sqrt(2) * 2 * flips(p))
+    matrix_sd = 2 * p * np.sqrt((p + 1) / 2)
+    laplace_sd = np.sqrt(2) * 2 * flips(p)
+    return bool(matrix_sd < laplace_sd)
 
 
-def measure_dependence(tables: Tables) -> Asking[tuple[float, float]]:
-    """How far pair tables are from products of their own margins, a mean total variation, and its noise's deviation.
-
-    Spends "look".
-    """
-    n, live = tables.n, sum(size > 1 for size in tables.domain.sizes)
-    maps = [np.arange(size) for size in tables.domain.sizes]
-    query = Query(Every(len(maps), 2), tables.factors(maps), "centred")
-    part = Part(query, tables.pairs(maps).map(dependence, tables.domain), 1)
-    (found,) = yield [Ask("look", [part], look_moves(live))]
-    whole = n * live * (live - 1)
-    return float(found.values[0]) / whole, float(found.sd) / whole
-
-
-def look_moves(live: int) -> Moves:
-    """How far one row moves the look at the pairs of so many attributes (docs/proofs/sensitivity.md, neighbours.md)."""
-    moved, added = sensitivity.dependence_sensitivity(live), sensitivity.dependence_sensitivity(live, added=True)
-    other = Moves(l1=added, l2_squared=added**2, summed=False)
-    return Moves(l1=moved, l2_squared=moved**2, summed=False, added=other)
-
-
-def measure_ranks(tables: Tables, maps: list[Integers], ranks: RankScores, told: Setting) -> Asking[Measurement]:
-    """Noisy sums of products of two ranks for all pairs a < b of attributes that have any.
+def measure_ranks(tables: TableCounts, bin_of: list[Integers], scores: RankScores, pure: bool) -> Asking[Measurement]:
+    """Noisy sums of products of two rank scores, for all pairs of attributes that have scores. Costs "ranks".
 
     Under pure ε the law, Laplace or matrix Laplace, is chosen by the number of attributes alone.
     """
-    p = len(ranks.attributes)
-    above = np.triu_indices(p, 1)
-    exact, query = tables.pairs(maps).map(rank_matrix, ranks), Query(Every(p, 2), {}, "product", of="rank")
-    if told.pure and matrix_is_better(p):
-        part = Part(query, exact, (slice(None), slice(None)))
-        (found,) = yield [Ask("ranks", [part], rank_moves(p), noise="matrix", weights=[WHOLE] * p)]
-        return replace(found, values=found.values[above])
-    part = Part(query, exact.map(entries, *above), len(above[0]))
-    (found,) = yield [Ask("ranks", [part], rank_moves(p))]
-    return found
-
-
-# Numbers in the certificate.
-
-
-def farthest_numbers(counts: OneWayCounts, cells: Mapping[int, Cells], cloud: WeightedPoints, of: Tables) -> Statistic:
-    """The largest Kolmogorov distance, or a little more, between records and centres over all numbers."""
-    share = cloud.weights @ cloud.points
-    edges = {j: comparison_edges(own) for j, own in cells.items()}
-    released = {j: released_below(own, share[of.domain.block(j)], edges[j]) for j, own in cells.items()}
-    exact = counts.ranges(edges)
-    # A secret number of records is not divided by: what one more record moves would hang on it.
-    return together([exact[j].map(kolmogorov_bound, edges[j], released[j], of.total) for j in cells])
+    p = len(scores.attributes)
+    above_diagonal = np.triu_indices(p, 1)
+    query = Query(Every(p, 2), {}, "product", of="rank")
+    products = tables.pairs(bin_of).map(rank_matrix, scores)
+    if pure and matrix_is_better(p):
+        component = Component(query, products, (slice(None), slice(None)))
+        ask = Ask("ranks", [component], rank_moves(p), noise="matrix", weights=[WHOLE] * p)
+        (matrix,) = yield [ask]
+        return replace(matrix, values=matrix.values[above_diagonal])
+    component = Component(query, products.map(entries, *above_diagonal), len(above_diagonal[0]))
+    (measurement,) = yield [Ask("ranks", [component], rank_moves(p))]
+    return measurement

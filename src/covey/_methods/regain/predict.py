@@ -29,10 +29,18 @@ from covey._core.tables.domain import Domain
 from covey._engines.local import SORTED_BYTES
 from covey._methods.model import CERTIFICATE_SHARE
 from covey._methods.regain.bits import expected_pair_noise, plan_bits
-from covey._methods.regain.important import NOTHING, Important, noise_of
-from covey._methods.regain.measure_tables import late_kernel
-from covey._methods.regain.plan_tables import WAYS, TablePlan, coarse, histogram_share, most_bins, pair_law
+from covey._methods.regain.important import NOTHING, Important
+from covey._methods.regain.plan_tables import (
+    DESIGN_WORDS,
+    TablePlan,
+    histogram_share,
+    most_bins,
+    pair_law,
+    planned_bins,
+)
+from covey._methods.regain.table_counts import whole_ranges
 from covey._methods.regain.tables import CENTRES
+from covey._methods.regain.triples import triple_noise
 from covey.errors import ParameterError
 from covey.privacy.budget import Budget
 from covey.privacy.gate import Moves
@@ -173,16 +181,16 @@ def least_noise(attributes: Sequence[Attribute], budget: Budget, n: int | None =
         clear = n is not None and len(kinds) > 2 and not budget.size_is_secret and other * SOME < THREE_COLUMNS * n
         return pure if one <= PURE_FLAGS[budget.neighbours] * other and not clear else budget
     plan = TablePlan(kinds)
-    pairs = [plan.needed(SOME, own) for own in (pure, budget)]
-    columns = [float(plan.deviations(own) @ plan.declared.counts) for own in (pure, budget)]
-    few = n is not None and not budget.size_is_secret and plan.needed(n, budget) > FEW_ROWS
+    pairs = [plan.required_dependence(SOME, own) for own in (pure, budget)]
+    columns = [float(plan.one_way.deviations(own) @ plan.domain.counts) for own in (pure, budget)]
+    few = n is not None and not budget.size_is_secret and plan.required_dependence(n, budget) > FEW_ROWS
     return pure if (few or pairs[0] <= pairs[1]) and columns[0] <= columns[1] else budget
 
 
 def flag_words(n: int, p: int, budget: Budget) -> str:
     """Of yes/no columns, whether their pairs are left out."""
     alone = p > 1 and plan_bits(n, p, budget.part(1 - CERTIFICATE_SHARE)).mechanism == "means"
-    return WAYS["margins"] if alone else ""
+    return DESIGN_WORDS["one-way"] if alone else ""
 
 
 def expected_seconds(sizes: Sequence[int], n: int) -> dict[str, float]:
@@ -245,10 +253,10 @@ def expected_focus(plan: TablePlan, n: int, budget: Budget) -> dict[str, float]:
 
     Single columns, merged categories and drawing add errors of their own, which do not shrink: docs/benchmarks/knowledge.md.
     """
-    guess, rest, own = coarse(plan.declared), 1 - CERTIFICATE_SHARE, plan.focus(n, budget)
+    guess, rest, own = planned_bins(plan.domain), 1 - CERTIFICATE_SHARE, plan.remeasured(n, budget)
 
     def others(own: TablePlan) -> float:
-        return pair_law(guess, budget.part(own.parts(n, budget, rest)["pairs"])).sd / n
+        return pair_law(guess, budget.part(own.expected_shares(n, budget, rest)["pairs"])).sd / n
 
     share = budget.part(plan.shares(n, budget, rest)["important"])
     first, second = others(plan), own.moves(guess.sizes).deviation(share) / n
@@ -284,8 +292,9 @@ def expected_triples(important: Important, q: int, n: int, measuring: Budget | N
     found: dict[str, float] = {"count": 0, "candidates": important.candidates(q), "levels": 0, "noise": 0.0}
     if measuring is None:
         return found
-    count, levels = important.affordable(n, q, measuring)
-    return found | {"count": count, "levels": levels, "noise": noise_of(count, measuring) / n}
+    affordable = important.affordable(n, q, measuring)
+    noise = triple_noise(affordable.count, measuring) / n
+    return found | {"count": affordable.count, "levels": affordable.levels, "noise": noise}
 
 
 def triple_words(found: Mapping[str, float], counted: str = "rows") -> str:
@@ -304,9 +313,9 @@ def triple_words(found: Mapping[str, float], counted: str = "rows") -> str:
 def one_way_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
     """The noise on a share of a one-way table, as far as denoising leaves it."""
     budget, plan = budget.part(1 - CERTIFICATE_SHARE), TablePlan(tuple(Category(size) for size in sizes if size > 1))
-    own = budget.part(Fraction(histogram_share(n, plan.declared, budget)))
+    own = budget.part(Fraction(histogram_share(n, plan.domain, budget)))
     moves = Moves.histograms(len(plan.attributes))
-    sd = float(plan.deviations(own).mean()) if budget.pure else moves.deviation(own)
+    sd = float(plan.one_way.deviations(own).mean()) if budget.pure else moves.deviation(own)
     return ONE_WAY_LEFT * sd / n
 
 
@@ -319,7 +328,7 @@ def pair_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
     if sum(c > 1 for c in sizes) < 2:
         return Moves.histograms(1).deviation(budget) / n
     share = Fraction(1 - histogram_share(n, domain, budget))
-    law = pair_law(coarse(domain), budget.part(max(share, Fraction(1, 10))))
+    law = pair_law(planned_bins(domain), budget.part(max(share, Fraction(1, 10))))
     return law.sd / n if law.family != "none" else BLIND / LEFT_AFTER_DENOISING
 
 
@@ -338,7 +347,8 @@ def release_memory(attributes: Sequence[Attribute], n: int, budget: Budget) -> i
     wide = sum(min(a.size, CELLS) if isinstance(a, NumberGrid) else a.size for a in attributes)
     drawing = CODE * q * held + (20 * wide**2 if wide <= REFINE_CATEGORIES else 0)  # with pair tables to be matched
     fitting = bin_matrices(attributes, n, budget) + 5 * 8 * CENTRES * wide
-    late = sum(8 if attributes[j].size >> 32 else 4 for kernel in late_kernel(attributes) for j in kernel.columns)
+    ranges = whole_ranges(attributes)
+    late = 0 if ranges is None else sum(8 if attributes[j].size >> 32 else 4 for j in ranges.columns)
     return int(LIBRARIES + min(KEPT, 2 * n * q) + min(SORTED_BYTES, n * late) + max(drawing, fitting))
 
 
@@ -360,10 +370,10 @@ def bin_matrices(attributes: Sequence[Attribute], n: int, budget: Budget) -> flo
 def expected_bins(attributes: Sequence[Attribute], n: int, budget: Budget) -> Floats:
     """Bins of each attribute whose pairs are measured: as fine as noise and plan allow."""
     plan = TablePlan(tuple(attributes))
-    shares = plan.parts(n, budget, 1 - CERTIFICATE_SHARE)
+    shares = plan.expected_shares(n, budget, 1 - CERTIFICATE_SHARE)
     ordered = 1 / plan.bin_mass(n, budget.part(shares["pairs"]))
-    most, found = most_bins(plan.declared), []
-    for a, sd in zip(attributes, plan.deviations(budget.part(shares["histograms"])), strict=True):
+    most, found = most_bins(plan.domain), []
+    for a, sd in zip(attributes, plan.one_way.deviations(budget.part(shares["histograms"])), strict=True):
         if isinstance(a, NumberGrid) or a.ordered:
             found.append(min(a.size, ordered))
         else:
@@ -400,8 +410,8 @@ def small_groups(attributes: Sequence[Attribute], n: int, budget: Budget) -> Sma
     if not numbers or sum(a.size > 1 for a in attributes) < 2:
         return None
     plan, bins = TablePlan(tuple(attributes)), expected_bins(attributes, n, budget)
-    merged = Domain(tuple(max(1, round(size)) for size in bins), plan.declared.ordered)
-    law = pair_law(merged, budget.part(plan.parts(n, budget, 1 - CERTIFICATE_SHARE)["pairs"]))
+    merged = Domain(tuple(max(1, round(size)) for size in bins), plan.domain.ordered)
+    law = pair_law(merged, budget.part(plan.expected_shares(n, budget, 1 - CERTIFICATE_SHARE)["pairs"]))
     if law.family == "none":
         return SmallGroups(n, n, budget.counted)
     rows = 2 * law.sd * sqrt(merged.total) / sqrt((e - 1) / max(bins[numbers]))

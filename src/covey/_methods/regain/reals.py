@@ -25,9 +25,11 @@ from covey._core.paper.bodies import Body
 from covey._core.tables import counts
 from covey._core.tables.counts import CODE_BITS, UNIT, RealGrid, Spread, part
 from covey._methods.laws import BodyLaw
-from covey._methods.model import Ask, Asking, Fitted, Part, Setting, Statistic, entries, with_certificate
+from covey._methods.model import Ask, Asking, Component, Fitted, Setting, with_certificate
 from covey._methods.regain.bits import in_ball, in_cone, shrunken
-from covey._methods.regain.measure_tables import ONE_ROW, OneWayCounts, measure_trees
+from covey._methods.regain.measure_tables import PARTITION_MOVES, measure_trees
+from covey._methods.regain.table_counts import OneWayCounts
+from covey._methods.statistic import Statistic, entries
 from covey.errors import ParameterError
 from covey.measure.measurement import Measurement
 from covey.measure.query import Every, Query
@@ -147,68 +149,68 @@ def coarser(codes: Array, size: int) -> Array:
     return np.where(codes == 0, 0, np.where(codes == STEPS - 1, size - 1, inner))
 
 
-def measure_margins(told: Setting, plan: RealPlan, public: np.random.Generator) -> Asking[list[Measure]]:
+def measure_margins(setting: Setting, plan: RealPlan, public: np.random.Generator) -> Asking[list[Measure]]:
     """A tree over every column, all of them a level at a time.
 
     All rounds of all columns have equal shares of the charge, whatever the trees look like (docs/proofs/trees.md).
     """
-    grid, p = plan.grid, told.p
-    trees, share = {j: Tree(grid, told.n) for j in range(p)}, Fraction(1, p * grid.rounds)
-    counts = OneWayCounts(told.n, {}, partial(coarser, size=grid.size))
+    grid, p = plan.grid, setting.p
+    trees, share = {j: Tree(grid, setting.n) for j in range(p)}, Fraction(1, p * grid.rounds)
+    counts = OneWayCounts(setting.n, {}, partial(coarser, size=grid.size))
     yield from measure_trees(trees, counts, "margins", lambda j, turn: share)
-    return [tree_measure(tree, told.pure, public) for tree in trees.values()]
+    return [tree_measure(tree, setting.pure, public) for tree in trees.values()]
 
 
-def measure_radius(told: Setting, spread: Spread) -> Asking[int]:
+def measure_radius(setting: Setting, spread: Spread) -> Asking[int]:
     """The squared radius at which noise and the variance lost beyond it are least together, from a noisy histogram of lengths.
 
     A replaced row moves the histogram by 2 in ℓ1, √2 in ℓ2.
     """
-    n, p = told.n, told.p
+    n, p = setting.n, setting.p
     grid = radii(p)
     edges = np.floor(grid * UNIT**2).astype(np.int64)
     exact = Statistic.sum(partial(counts.length_counts, spread=spread, edges=edges)).map(part)
-    own = Part(Query.derived("squared length", p, len(edges) + 1), exact, len(edges) + 1)
-    (found,) = yield [Ask("radius", [own], ONE_ROW)]
-    beyond = np.cumsum(found.values[::-1])[::-1][1:] / n
-    beyond[beyond < CLEAR * found.sd / n * np.sqrt(np.arange(len(grid), 0, -1))] = 0
+    lengths = Component(Query.derived("squared length", p, len(edges) + 1), exact, len(edges) + 1)
+    (histogram,) = yield [Ask("radius", [lengths], PARTITION_MOVES)]
+    beyond = np.cumsum(histogram.values[::-1])[::-1][1:] / n
+    beyond[beyond < CLEAR * histogram.sd / n * np.sqrt(np.arange(len(grid), 0, -1))] = 0
     beyond = np.maximum.accumulate(beyond[::-1])[::-1]
     lost = np.cumsum((np.diff(grid, append=grid[-1]) * beyond)[::-1])[::-1]
-    noise = np.array([p * pair_noise(n, p, float(r), told.allowance("moments")) for r in grid])
+    noise = np.array([p * pair_noise(n, p, float(r), setting.allowance("moments")) for r in grid])
     cost = LOST * lost + noise
     cost[grid < min(p * LARGE_NOISE / noise[0] * grid[0] / p, grid[-1] / 2)] = np.inf
     return int(edges[int(np.argmin(cost))])
 
 
-def measure_moments(told: Setting, spread: Spread) -> Asking[tuple[Measurement, Measurement]]:
+def measure_moments(setting: Setting, spread: Spread) -> Asking[tuple[Measurement, Measurement]]:
     """Means and products of all pairs, squares included, of rows in the ball, in spreads; squares have √2 times a pair's noise.
 
     Matrix Laplace noise: rows (a, u) have squared length at most a² + R², so their matrix moves by 2(a² + R²) in nuclear norm.
     Or one Gaussian: ½‖uuᵀ − vvᵀ‖² + w‖u − v‖² ≤ (R² + w)²: pairs get a variance σ², squares 2σ², means σ²/w.
     """
-    p, R2 = told.p, spread.radius_squared
-    one, two = told.n * UNIT, told.n * UNIT**2
+    p, R2 = setting.p, spread.radius_squared
+    one, two = setting.n * UNIT, setting.n * UNIT**2
     sums = Statistic.sum(partial(counts.moment_sums, spread=spread))
     first, second = sums.map(part), sums.map(counts.squares_of)
     single, pairs = (Query(Every(p, degree), {}, "product") for degree in (1, 2))
-    if told.pure:
+    if setting.pure:
         a = max(1, isqrt(int(CONSTANT * R2)))  # ≈ √(R²/3), in the integer steps of rows
-        parts = [
-            Part(single, first.map(entries, None), (slice(0, 1), slice(1, p + 1))),
-            Part(pairs, second, (slice(1, p + 1), slice(1, p + 1))),
+        components = [
+            Component(single, first.map(entries, None), (slice(0, 1), slice(1, p + 1))),
+            Component(pairs, second, (slice(1, p + 1), slice(1, p + 1))),
         ]
         weights = [Fraction(1, a), *[WHOLE] * p]
-        mean, pair = yield [Ask("moments", parts, in_cone(Fraction(R2 + a * a)), noise="matrix", weights=weights)]
+        mean, pair = yield [Ask("moments", components, in_cone(Fraction(R2 + a * a)), noise="matrix", weights=weights)]
         mean = replace(mean, values=mean.values[0], sd=mean.sd / a)
         values = pair.values
     else:
         weight, upper = MEAN_WEIGHT * R2, np.triu_indices(p, 1)
-        parts = [
-            Part(single, first, p, weight),
-            Part(pairs, second.map(np.diagonal), p, Fraction(1, 2)),
-            Part(pairs, second.map(entries, *upper), len(upper[0])),
+        components = [
+            Component(single, first, p, weight),
+            Component(pairs, second.map(np.diagonal), p, Fraction(1, 2)),
+            Component(pairs, second.map(entries, *upper), len(upper[0])),
         ]
-        mean, square, pair = yield [Ask("moments", parts, in_ball(Fraction(R2), weight))]
+        mean, square, pair = yield [Ask("moments", components, in_ball(Fraction(R2), weight))]
         values = np.diag(square.values)
         values[upper] = pair.values
         values.T[upper] = pair.values
@@ -216,15 +218,16 @@ def measure_moments(told: Setting, spread: Spread) -> Asking[tuple[Measurement, 
     return mean, replace(pair, values=values / two, sd=pair.sd / two, per=1)
 
 
-def measure_scales(told: Setting) -> Asking[tuple[Floats, Floats, float]]:
+def measure_scales(setting: Setting) -> Asking[tuple[Floats, Floats, float]]:
     """Means and mean squares of numbers between 0 and 1, and the deviation of their noise: 2p sums, which move by 1 each."""
-    n, p = told.n, told.p
-    own = Part(Query(Every(2 * p, 1), {}, "product"), Statistic.sum(counts.scale_sums).map(part), 2 * p, unit=n * UNIT)
+    n, p = setting.n, setting.p
+    sums = Statistic.sum(counts.scale_sums).map(part)
+    means = Component(Query(Every(2 * p, 1), {}, "product"), sums, 2 * p, divisor=n * UNIT)
     moves = Moves(linf=UNIT, l2_squared=2 * p * UNIT**2, added=Moves(linf=UNIT, l2_squared=2 * p * UNIT**2))
-    (found,) = yield [Ask("means", [own], moves, noise="cube" if told.pure else "independent")]
+    (noisy,) = yield [Ask("means", [means], moves, noise="cube" if setting.pure else "independent")]
     half = 0.5 / UNIT  # what cutting off takes, on average
-    mean, square = np.split(found.values + half, 2)
-    return np.asarray(mean), np.asarray(square), float(found.sd)
+    mean, square = np.split(noisy.values + half, 2)
+    return np.asarray(mean), np.asarray(square), float(noisy.sd)
 
 
 # The fit.
@@ -248,26 +251,26 @@ class RegainBody:
         """The plan's shares, and the certificate's."""
         return with_certificate(self.plan(n, p, budget).shares, self.certificate)
 
-    def ask(self, told: Setting) -> Asking[Fitted]:
+    def ask(self, setting: Setting) -> Asking[Fitted]:
         """Private points of K, equally weighted."""
-        plan, p, public = self.plan(told.n, told.p, told.budget), told.p, told.public("fit")
+        plan, p, public = self.plan(setting.n, setting.p, setting.budget), setting.p, setting.public("fit")
         with blas_threads(1):
             if plan.mechanism == "means":
-                scaled = yield from _means_alone(told, public)
+                scaled = yield from _means_alone(setting, public)
             elif plan.mechanism == "box":
                 box = Spread(np.full(p, CENTRE), np.full(p, CENTRE), p * UNIT**2)
-                scaled = self._moments_in_box(box, (yield from measure_moments(told, box)), told, public)
+                scaled = self._moments_in_box(box, (yield from measure_moments(setting, box)), setting, public)
             else:
-                measures = yield from measure_margins(told, plan, told.public("shapes"))
+                measures = yield from measure_margins(setting, plan, setting.public("shapes"))
                 live, lower, width = self.grid.live, self.grid.lower, self.grid.width
                 each = zip(measures, live, strict=True)
                 margins = np.stack([margin_points(m, lower[j], width[j], POINTS) for m, j in each], axis=1)
-                told.tick(0.2)
+                setting.tick(0.2)
                 if plan.mechanism == "margins":
                     scaled = copula(POINTS, np.eye(p), margins, public)
                 else:
-                    doubt = count_noise(p * plan.rounds, told.allowance("margins")) / told.n
-                    scaled = yield from self._moments_in_scale(told, margins, doubt, public)
+                    doubt = count_noise(p * plan.rounds, setting.allowance("margins")) / setting.n
+                    scaled = yield from self._moments_in_scale(setting, margins, doubt, public)
             points = self.body.project(self.grid.points(np.clip(scaled, 0.0, 1.0)))
             cloud = WeightedPoints(np.full(len(points), 1 / len(points)), points)
             return Fitted(BodyLaw(cloud, self.body, self.grid, self.rounded))
@@ -278,23 +281,23 @@ class RegainBody:
         return np.clip(self.grid.scaled(points), 0.0, 1.0)
 
     def _moments_in_scale(
-        self, told: Setting, margins: Floats, doubt: float, public: np.random.Generator
+        self, setting: Setting, margins: Floats, doubt: float, public: np.random.Generator
     ) -> Asking[Floats]:
         """Moments of rows in the centre and the spread of private margins, of which noise may hide a mass of `doubt`."""
         centre = np.rint(margins.mean(axis=0) * STEPS).astype(np.int64)
         sd = np.sqrt(margins.var(axis=0) + doubt / 4)  # that mass may lie half a box away: the spread allows for it
         spread = Spread(centre, np.maximum(np.rint(sd * STEPS).astype(np.int64), NARROWEST), 0)
-        widest = int(radii(told.p)[-1] * UNIT**2)
-        radius = (yield from measure_radius(told, spread)) if told.has("radius") else widest
+        widest = int(radii(setting.p)[-1] * UNIT**2)
+        radius = (yield from measure_radius(setting, spread)) if setting.has("radius") else widest
         spread = replace(spread, radius_squared=radius)
-        mean, second = yield from measure_moments(told, spread)
+        mean, second = yield from measure_moments(setting, spread)
         C = shrink(second.values - np.outer(mean.values, mean.values), float(second.sd))
         target = RealTarget(spread, mean.values, C, float(mean.sd), float(second.sd))
         start = self._inside(copula(POINTS, target.covariance, margins, public))
-        return fit_points(start, margins, target, self._inside, lambda t: told.tick(0.3 + 0.7 * t))
+        return fit_points(start, margins, target, self._inside, lambda t: setting.tick(0.3 + 0.7 * t))
 
     def _moments_in_box(
-        self, spread: Spread, found: tuple[Measurement, Measurement], told: Setting, public: np.random.Generator
+        self, spread: Spread, found: tuple[Measurement, Measurement], setting: Setting, public: np.random.Generator
     ) -> Floats:
         """Moments in the box's own scale: normal margins inside it; where noise is large, a normal law that is projected."""
         mean, sd = np.clip(found[0].values, -1, 1), float(found[1].sd)
@@ -308,13 +311,13 @@ class RegainBody:
         target = RealTarget(spread, mean, shrink(C, sd), float(found[0].sd), sd)
         margins = normal_margins((1 + mean) / 2, np.sqrt(np.diag(target.covariance)) / 2, POINTS)
         start = self._inside(copula(POINTS, target.covariance, margins, public))
-        return fit_points(start, None, target, self._inside, told.tick)
+        return fit_points(start, None, target, self._inside, setting.tick)
 
 
-def _means_alone(told: Setting, public: np.random.Generator) -> Asking[Floats]:
+def _means_alone(setting: Setting, public: np.random.Generator) -> Asking[Floats]:
     """Columns by themselves: normal margins inside the box, with shrunken means and spreads."""
-    mean, square, sd = yield from measure_scales(told)
+    mean, square, sd = yield from measure_scales(setting)
     mean = np.clip(shrunken(mean, sd, 0.5, 1 / 12), 0, 1)
     variance = shrunken(square, sd, 1 / 3, 1 / 12) - mean**2
     variance = np.clip(variance, LEAST_SD**2, mean * (1 - mean) + LEAST_SD**2)
-    return copula(POINTS, np.eye(told.p), normal_margins(mean, np.sqrt(variance), POINTS), public)
+    return copula(POINTS, np.eye(setting.p), normal_margins(mean, np.sqrt(variance), POINTS), public)

@@ -1,9 +1,13 @@
-"""`regain` for tables of categories and numbers: one-way measures, pair tables of bins, centres, values again.
+"""`regain` for tables of categories and numbers: the default method.
 
-Rows are codes: of a category its number, of a number its place on the public grid (`core.numbers.grid`). Numbers are looked at
-one by one first, each with a tree that grows where its noisy counts are, and cut into cells of about equal mass: from then on
-they are categories. Categories and cells are merged into bins as the noisy one-way tables suggest, pairs of bins are measured,
-and centres over bins are taken apart again. Without numbers nothing is left of trees, cells and ranks.
+    one-way tables → cells and bins → pair tables of bins → denoised covariances → centres over bins → centres over cells
+
+Rows are codes: of a category its number, of a number its place on a public grid (`covey._core.numbers.grid`). One-way tables are
+measured first. They say how numbers are cut into cells and which cells share a bin (`discretize`); a category is a cell. Pair
+tables of bins are measured next, and denoised. Centres, weighted products of one-way laws, are then fitted to one-way shares and
+covariances, as post-processing: so nothing is lost by grouping records (docs/method.md).
+
+The public plan (`plan_tables`) says what is measured and what each measurement costs; `measure_tables` measures.
 """
 
 from __future__ import annotations
@@ -16,91 +20,63 @@ from typing import Any
 
 import numpy as np
 
-from covey._core.arrays import Array, Floats, Integers, blas_threads
+from covey._core.arrays import Array, Floats, blas_threads
 from covey._core.fit import spectrum
-from covey._core.fit.centres import Goal, fit_category_centres
-from covey._core.fit.shrinkage import denoise_histogram, grouped_bins, grouped_histogram
-from covey._core.fit.spectrum import Denoisers, NormalTables, Sharpened
+from covey._core.fit.centres import Goal, Triples, fit_category_centres
+from covey._core.fit.spectrum import BinnedPairs, Denoisers, NormalTables, RankScores, RankSums, Spectrum
 from covey._core.noise.pairlaw import PairLaw
-from covey._core.numbers.grid import Attribute, Category, Cells, category_bins, cell_bins, grids, make_cells
-from covey._core.numbers.tree import tree_measure
+from covey._core.numbers.grid import Attribute, grids
 from covey._core.paper.blocks import WeightedPoints
-from covey._core.tables.domain import Domain, pair_matrix, unmerge
-from covey._core.tables.events import Histories
-from covey._core.tables.zeros import NO_BOXES, Boxes
+from covey._core.tables.domain import unmerge
+from covey._core.tables.zeros import NO_BOXES, Boxes, Zeros
 from covey._methods.laws import CodeLaw
-from covey._methods.model import Asking, Fitted, Setting, paid_by
-from covey._methods.regain import measure_tables
+from covey._methods.model import Asking, DividedCharge, Fitted, Setting, SizeEstimate
+from covey._methods.regain.discretize import Discretization, Discretizer
 from covey._methods.regain.important import (
     NOTHING,
-    Binned,
     Important,
-    averaged,
-    find_triples,
+    average_pairs,
     measure_important,
-    restored,
+    restore_pairs,
 )
-from covey._methods.regain.measure_tables import OneWay, OneWayCounts, Tables
-from covey._methods.regain.plan_tables import TOGETHER, TablePlan, fit_steps, most_bins, pair_law
+from covey._methods.regain.measure_tables import (
+    ONE_WAY_AND_PAIRS,
+    JointMeasurements,
+    MeasuredPairs,
+    OneWayMeasurements,
+    measure_dependence,
+    measure_jointly,
+    measure_one_way,
+    measure_pairs,
+    measure_ranks,
+)
+from covey._methods.regain.plan_tables import TablePlan, fit_steps, pair_law
+from covey._methods.regain.prior import Prior
+from covey._methods.regain.table_counts import OneWayCounts, RecordTables, TableCounts, first_pass_kernels
+from covey._methods.regain.triples import Binned, find_triples
 from covey.measure.measurement import NOTHING as UNMEASURED
 from covey.measure.measurement import Measurement, Measurements, joined_by_law
-from covey.measure.query import Factor, to_bins
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE
-from covey.table.codec import Codec
-from covey.table.zeros import structural_zeros
 
 CENTRES = 300  # more gave nothing on the tables of docs/benchmarks
-
-
-# Public information of the same kind: rows that were released before under the same schema, beside this year's measurements. They
-# cost nothing, because whoever made them has paid for them. They are no measurement either: people change. So they enter as one
-# more candidate wherever noisy tables are denoised, and the candidates' weights come from this year's noisy tables alone: what
-# was true last year and is not true now stands out of the noise and is given up, table by table.
-
-
-@dataclass(frozen=True)
-class Prior:
-    """Rows of codes that are public, and the fingerprint of the bundle that they come from.
-
-    Of persons with events there is a row for each event, with the codes of its person: together a person weighs 1. Who has none
-    has a row with codes of −1 in place of an event's.
-    """
-
-    codes: Array
-    digest: str
-    weights: Floats | None = None
-
-    @classmethod
-    def of_persons(cls, linked: Histories, digest: str) -> Prior:
-        """Of public persons with their events."""
-        none = np.flatnonzero(linked.counts == 0)
-        rows = np.concatenate([linked.owner, none])
-        events = np.concatenate([linked.events, np.full((len(none), linked.events.shape[1]), -1)])
-        weights = 1 / np.maximum(linked.counts, 1)[rows]
-        return cls(np.column_stack([linked.persons[rows], events]), digest, weights)
-
-    def shares(self, attribute: int, size: int) -> Floats:
-        """Shares of the codes of an attribute."""
-        codes = self.codes[:, attribute].astype(np.int64)
-        if self.weights is None:
-            return np.asarray(np.bincount(codes, minlength=size) / len(codes))
-        there = codes >= 0
-        counts = np.bincount(codes[there], self.weights[there], minlength=size)
-        return np.asarray(counts / counts.sum())
-
-
-def prior_covariances(cells: Array, maps: list[Integers], merged: Domain) -> Floats:
-    """Covariances of all pairs of bins among public rows, given by their categories and cells."""
-    bins = np.stack([m[cells[:, a].astype(np.int64)] for a, m in enumerate(maps)], axis=1)
-    joint = pair_matrix(bins, merged.sizes) / len(bins)
-    shares = joint.diagonal()
-    return merged.off_blocks(joint - np.outer(shares, shares))
+# How far a fit has come, after each phase.
+PAIRS_MEASURED = 0.2
+PAIRS_DENOISED = 0.4
+CENTRES_FITTED = 0.7  # where triples follow, else 1
 
 
 @dataclass(frozen=True)
 class RegainTables:
-    """`regain` for rows of codes of categories and numbers."""
+    """The method for rows of codes of categories and numbers.
+
+    Attributes:
+        certificate: the share of the budget that buys the certificate.
+        attributes: public; categories and numbers.
+        boxes: combinations of codes that cannot occur.
+        important: what its owner said matters most.
+        prior: public rows of the same kind, if there are any.
+    """
 
     certificate: Fraction
     attributes: tuple[Attribute, ...]
@@ -108,219 +84,399 @@ class RegainTables:
     important: Important = NOTHING
     prior: Prior | None = None
 
-    @classmethod
-    def of(cls, codec: Codec, certificate: Fraction, pure: bool) -> RegainTables:
-        """The method for tables of a codec: its attributes, what its rules exclude, and what its schema says matters most."""
-        important = Important.of(codec.important, len(codec.names), pure, codec.target, codec.schema.triples_wanted)
-        important = replace(important, unasked=codec.schema.triples is None)
-        return cls(certificate, codec.kinds, structural_zeros(codec), important)
-
     @cached_property
     def plan(self) -> TablePlan:
         """The public formulas."""
-        return TablePlan(self.attributes, self.important, looks=self.prior is None)
+        return TablePlan(self.attributes, self.important, may_skip_pairs=self.prior is None)
 
     @property
     def first_pass(self) -> Sequence[Callable[[Array], Any]]:
-        """Pair tables of categories, or counts of codes, as far as there is room; numbers that are counted later."""
-        return (measure_tables.first_kernel(self.attributes), *measure_tables.late_kernel(self.attributes))
+        """What is added up while the table is read first."""
+        return first_pass_kernels(self.attributes)
 
     def shares(self, n: int, p: int, budget: Budget) -> Mapping[str, Fraction]:
-        """One-way measures, pairs, ranks, certificate."""
+        """Share of the budget for each charge, from public numbers."""
         return {**self.plan.shares(n, budget, 1 - self.certificate), "certificate": self.certificate}
 
-    def ask(self, told: Setting) -> Asking[Fitted]:
-        """Private centres over cells, and what the cells are."""
-        with blas_threads(1):
-            whole = self._whole(told)
-            if whole is None or not told.has(TOGETHER):
-                return (yield from self._fitted(told, whole))
-            own, known = told.allowance(TOGETHER), None
-            first = self.plan.one_way_part(told.n, own)
-            if told.has("look"):
-                seen, sd = yield from measure_tables.measure_dependence(whole)
-                # Pairs are measured if they stand out of the look's noise: most tables are less tied than those that pay.
-                first = first if seen - sd > self.plan.needed(told.n, own) else WHOLE
-            else:
-                known = yield from measure_tables.measure_jointly(whole, *self.plan.joint_law(told.n, own), TOGETHER)
-            parts = {"histograms": first, "pairs": 1 - first}
-            paid = {name: part * told.planned[TOGETHER] for name, part in parts.items()}
-            inner = replace(told, planned={**told.planned, **paid})
-            return (yield from paid_by(TOGETHER, parts, self._fitted(inner, whole, known)))
+    def ask(self, setting: Setting) -> Asking[Fitted]:
+        """Measure, and fit a law of rows.
 
-    def _fitted(self, told: Setting, whole: Tables | None, known: OneWay | None = None) -> Asking[Fitted]:
-        """As planned, or as a look has decided; `known` is what was measured in one draw."""
-        counts = OneWayCounts.of(told.n, self.attributes) if whole is None else whole.counts
-        one_way = (yield from measure_tables.measure_one_way(counts, self.plan, told)) if known is None else known
-        if told.secret:
-            told = told.refined(*zip(*one_way.sizes, strict=True))
-            one_way, whole = one_way.of(told.n), self._whole(told)
-            counts = OneWayCounts.of(told.n, self.attributes) if whole is None else whole.counts
-        mass, totals = self.plan.bin_mass(told.n, told.allowance("pairs")), [float(told.n)] * len(self.attributes)
-        generator = told.public("fit")
-        own = told.public("numbers") if whole is None else generator  # categories alone need no stream of their own
-        seen = self.look(one_way, totals, mass, told.pure, own)
-        if known is not None:
-            seen = replace(seen, maps=[np.arange(size) for size in seen.domain.sizes])
-        tables = Tables(told, seen.domain, seen.cell_factors) if whole is None else whole
-        return (yield from self._centres(tables, counts, seen, told, generator))
+        Args:
+            setting: the number of rows, the budget and what each charge may spend: public.
 
-    def _whole(self, told: Setting) -> Tables | None:
-        """Pair tables in one pass, where there are no numbers."""
-        return None if grids(self.attributes) else Tables(told, self.plan.declared)
-
-    def look(
-        self, measured: OneWay, totals: Sequence[float], mass: float, pure: bool, public: np.random.Generator
-    ) -> OneWayModel:
-        """From noisy one-way counts to cells, and bins of a mass: post-processing. `totals` are what counts sum to."""
-        most = most_bins(self.plan.declared)
-        cells: dict[int, Cells] = {}
-        shares, maps = [], []
-        for j, (a, n) in enumerate(zip(self.attributes, totals, strict=True)):
-            if isinstance(a, Category):
-                values, sd = measured.found[j].values, float(measured.found[j].sd)
-                classes, cut = self.boxes.signature(j, a.size), 3 * sd / n
-                if a.groups:
-                    of, coarse = np.array(a.groups), measured.groups[j]
-                    p = grouped_histogram((values, sd), (coarse.values, float(coarse.sd)), of, n, public) / n
-                    maps.append(grouped_bins(p, of, cut, most, classes))
-                else:
-                    expected = None if self.prior is None else self.prior.shares(j, a.size)
-                    p = denoise_histogram(values, sd, n, a.ordered, public, expected) / n
-                    maps.append(category_bins(p, a.ordered, mass, cut, most, classes))
-            else:
-                cuts = self.boxes.cuts(j)
-                cells[j] = make_cells(tree_measure(measured.trees[j], pure, public), cuts)
-                p = cells[j].share
-                maps.append(cell_bins(cells[j], mass, cuts))
-            shares.append(p)
-        domain = Domain(tuple(len(p) for p in shares), self.plan.declared.ordered)
-        numbers = grids(self.attributes)
-        specials = np.array([numbers[j].specials if j in numbers else 0 for j in range(len(shares))])
-        return OneWayModel(domain, cells, shares, maps, specials, measured)
-
-    def _centres(
-        self, tables: Tables, counts: OneWayCounts, seen: OneWayModel, told: Setting, generator: np.random.Generator
-    ) -> Asking[Fitted]:
-        """Centres over categories and cells from noisy pair tables of bins; spends "pairs", and what else is planned of these.
-
-        The fit aims at denoised covariances, over finer bins where attributes are strongly tied, and at ranks.
+        Returns:
+            centres over cells, the measurements they were fitted to, and the noisy spectrum of the covariances.
         """
-        n, maps, budget, tick = told.n, seen.maps, told.allowance("pairs"), told.tick
-        merged, shares = seen.bins, seen.bin_shares
-        if seen.measured.pairs is None:
-            law = pair_law(merged, budget, tables.steps)
-            counted = yield from measure_tables.measure_pairs(tables, maps, law)
-            counted = replace(counted, purpose=TOGETHER) if told.has("look") else counted
-        else:
-            law, counted = seen.measured.pairs
-        pairs, sd = counted.values / n if counted.kept else np.zeros((merged.total, merged.total)), law.sd / n
-        extra, important = None, self.important.starred(len(maps)) if told.has("important") else self.important
-        if told.has("important") and important.live(merged.sizes):
-            extra = yield from measure_important(tables, maps, important, merged, told)
-            pairs = averaged(pairs, sd, extra, merged)
-        mean = shares - np.repeat(1 / merged.counts, merged.counts)
-        centred = merged.off_blocks(pairs - np.outer(mean, mean))  # noisy covariances
-        eigenvalues, shown = None, told.public("spectrum")
-        if law.family != UNMEASURED:  # beside eigenvalues of simulated noise of the same law
-            eigenvalues = spectrum.noisy_spectrum(centred, law.simulate(shown) / n)
-        tick(0.2)
-        covariances, normal = self._denoised(centred, law, n, seen, generator)
-        if extra is not None:
-            covariances = restored(covariances, centred, sd, extra, merged)
-        sharp, ranks = Sharpened(merged, shares, covariances, maps), None
-        if normal is not None:
-            first = spectrum.rank_scores(shares, merged, seen.specials)
-            known = told.has("ranks") and len(first.attributes) > 1
-            if known:
-                sums = yield from measure_tables.measure_ranks(tables, maps, first, told)
-                own = sums.values, float(sums.sd), n
-                sharp = replace(sharp, covariances=spectrum.restore_ranks(covariances, centred, sd, first, own, shares))
-            sharp = spectrum.sharpened(sharp, (normal, normal.best(centred, sd)), seen.shares, seen.specials) or sharp
-            ranks = spectrum.rank_scores(sharp.shares, sharp.domain, seen.specials) if known else None
-        tick(0.4)
-        steps = fit_steps(n, self.plan.declared, budget, sharp.domain.total)
-        fine = self.boxes.on(seen.domain, [edges[:-1] for edges in seen.edges]) if self.boxes else None
-        zeros = fine.gathered(sharp.maps, sharp.domain) if fine else None
-        closely = extra is not None or self.important.target is not None
-        emphasis = important.weights(len(merged.sizes)) if closely else None
-        goal = Goal(sharp.shares, sharp.covariances, sharp.domain, ranks, zeros, emphasis)
-        last = 0.7 if told.has("triples") else 1.0
-        found = fit_category_centres(goal, CENTRES, steps, generator, lambda t: tick(0.4 + (last - 0.4) * t))
-        three, chosen = None, tuple[Measurement, ...]()
-        if told.has("triples"):
-            bins, laws = tables.factors(sharp.maps), np.split(sharp.shares, sharp.domain.starts[1:-1])
-            looked_at = Binned(tuple(bins.values()), laws, sharp.domain.ordered, found)
-            affordable = self.important.affordable(n, len(maps), told.allowance("triples"))
-            three, chosen = yield from find_triples(looked_at, self.important.target, affordable, told)
-        if three is not None:
-            goal = replace(goal, triples=three)
-            found = fit_category_centres(goal, CENTRES, steps // 2, generator, lambda t: tick(0.7 + 0.3 * t), found)
-        points = unmerge(found.points, found.weights, seen.shares, sharp.maps, sharp.domain)
-        triples = None if three is None else three.of(sharp.maps)
-        cloud = WeightedPoints(found.weights, points)
-        fitted = CodeLaw(cloud, seen.domain, seen.cells, seen.scores, self.boxes, triples, counted=(tables, counts))
-        every = (*joined_by_law(seen.measured.found), *seen.measured.groups.values(), counted, extra, *chosen)
-        kept = Measurements(n, tuple(m for m in every if m is not None))
-        return Fitted(fitted, kept, eigenvalues, size=(told.n, told.size_sd) if told.secret else None)
+        with blas_threads(1):
+            if setting.has("look"):
+                return (yield from self._fit_after_dependence_test(setting))
+            if setting.has(ONE_WAY_AND_PAIRS):
+                return (yield from self._fit_after_joint_draw(setting))
+            return (yield from self._fit(setting))
 
-    def _denoised(
-        self, centred: Floats, law: PairLaw, n: int, seen: OneWayModel, generator: np.random.Generator
-    ) -> tuple[Floats, NormalTables | None]:
-        """Noisy covariances with less noise, and where there are numbers, how those of normal columns would be."""
-        if law.family == UNMEASURED:
-            return np.zeros_like(centred), None
-        normal = NormalTables(seen.bin_shares, seen.bins, seen.specials) if seen.cells else None
-        expected = None
-        if self.prior is not None:
-            expected = prior_covariances(to_bins(seen.cell_factors, self.prior.codes), seen.maps, seen.bins)
-        denoisers = Denoisers(seen.bin_shares, seen.bins, generator, expected, normal)
-        return denoisers.combined(centred, lambda: law.simulate(generator) / n, law.sd / n), normal
+    def _fit_after_dependence_test(self, setting: Setting) -> Asking[Fitted]:
+        """As `_fit`; a private test decides whether pairs get a part of the charge for one-way tables.
+
+        Costs "look", and `ONE_WAY_AND_PAIRS` whatever the test says.
+        """
+        budget = setting.allowance(ONE_WAY_AND_PAIRS)
+        test = yield from measure_dependence(TableCounts(setting, self.plan.domain))
+        if test.exceeds(self.plan.required_dependence(setting.n, budget)):
+            one_way_share = self.plan.one_way_share(setting.n, budget)
+        else:
+            one_way_share = WHOLE
+        charge = _one_way_and_pairs(one_way_share)
+        return (yield from charge.pay(self._fit(charge.divide(setting))))
+
+    def _fit_after_joint_draw(self, setting: Setting) -> Asking[Fitted]:
+        """As `_fit`, with one-way and pair tables from one draw of noise. Costs `ONE_WAY_AND_PAIRS`."""
+        budget = setting.allowance(ONE_WAY_AND_PAIRS)
+        tables = TableCounts(setting, self.plan.domain)
+        joint = yield from measure_jointly(tables, self.plan.joint_draw(setting.n, budget))
+        charge = _one_way_and_pairs(self.plan.one_way_share(setting.n, budget))
+        return (yield from self._fit(charge.divide(setting), joint))
+
+    def _fit(self, setting: Setting, joint: JointMeasurements | None = None) -> Asking[Fitted]:
+        """From measurements to a law, phase by phase; `joint` is what one draw of noise has measured already."""
+        one_way = joint.one_way if joint else (yield from self._measure_one_way(setting))
+        if setting.size_is_secret:
+            setting = setting.refined(one_way.size_estimates)
+            one_way = one_way.rescaled(setting.n)
+        public = setting.public("fit")
+        discretization = self._discretize(one_way, setting, public)
+        if joint:
+            discretization = discretization.unmerged()
+        fit = TableFit(self, setting, discretization, public)
+        pairs = yield from fit.measure_pairs(joint)
+        target = fit.denoise(pairs)
+        target = yield from fit.restore_ranks(target, pairs)
+        target = fit.sharpen(target, pairs)
+        centres = fit.fit_centres(target, pairs)
+        centres = yield from fit.refine_by_triples(centres, target)
+        return fit.fitted(pairs, target, centres)
+
+    def _measure_one_way(self, setting: Setting) -> Asking[OneWayMeasurements]:
+        """Noisy one-way tables of codes. Costs "histograms"."""
+        if grids(self.attributes):
+            counts = OneWayCounts.of(setting.n, self.attributes)
+        else:
+            counts = TableCounts(setting, self.plan.domain).one_way_counts  # the pass that counts pairs counts these
+        return (yield from measure_one_way(counts, self.plan, setting))
+
+    def _discretize(self, one_way: OneWayMeasurements, setting: Setting, public: np.random.Generator) -> Discretization:
+        """Cells and bins from noisy one-way tables. Post-processing."""
+        bin_mass = self.plan.bin_mass(setting.n, setting.allowance("pairs"))
+        discretizer = Discretizer(self.attributes, bin_mass, setting.pure, self.boxes, self.prior)
+        totals = [float(setting.n)] * len(self.attributes)
+        if grids(self.attributes):
+            public = setting.public("numbers")  # numbers have a stream of their own
+        return discretizer.discretize(one_way, totals, public)
+
+
+def _one_way_and_pairs(one_way_share: Fraction) -> DividedCharge:
+    """The charge that one-way tables and pairs have together, and the parts they get of it."""
+    return DividedCharge(ONE_WAY_AND_PAIRS, {"histograms": one_way_share, "pairs": 1 - one_way_share})
 
 
 @dataclass(frozen=True)
-class OneWayModel:
-    """What one-way measurements say: cells of numbers, shares and bins of all categories and cells."""
+class NoisyPairs:
+    """Pair tables of bins as they were measured.
 
-    domain: Domain
-    cells: dict[int, Cells]
-    shares: list[Floats]
-    maps: list[Integers]
-    specials: Integers  # how many categories of each attribute, its first ones, have no rank
-    measured: OneWay
+    Attributes:
+        law: of the noise on all pairs.
+        all_pairs: the measurement of all pairs; it has no values where pairs are left out.
+        important: the second measurement, of important pairs alone, if there is one.
+        covariances: shares of pairs less products of their one-way shares, with noise; two measurements are averaged.
+        sd: the deviation of the noise on all pairs, as a share.
+        spectrum: leading eigenvalues of the covariances beside those of noise alone; None where pairs are left out.
+    """
+
+    law: PairLaw
+    all_pairs: Measurement
+    important: Measurement | None
+    covariances: Floats
+    sd: float
+    spectrum: Spectrum | None
 
     @property
-    def edges(self) -> list[Integers]:
-        """The codes at which cells begin, and the end, of every attribute; a category's cells are its codes."""
-        return [self.cells[j].edges if j in self.cells else np.arange(c + 1) for j, c in enumerate(self.domain.sizes)]
+    def measured(self) -> bool:
+        """Whether all pairs were measured."""
+        return self.law.family != UNMEASURED
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """All pairs, and important ones if they were measured again."""
+        if self.important is None:
+            return (self.all_pairs,)
+        return (self.all_pairs, self.important)
+
+
+@dataclass(frozen=True)
+class Target(BinnedPairs):
+    """What centres are fitted to: shares and covariances over bins, and rank covariances where these were measured."""
+
+    ranks: RankScores | None = None
+
+
+@dataclass(frozen=True)
+class FittedCentres:
+    """Centres over bins, and how they were fitted.
+
+    Attributes:
+        cloud: the centres, each a product of one-way laws, and their weights.
+        goal: what they were fitted to.
+        steps: of the fit.
+        triples: the triples that were measured because earlier centres missed them.
+    """
+
+    cloud: WeightedPoints
+    goal: Goal
+    steps: int
+    triples: tuple[Measurement, ...] = ()
+
+    def triples_over_cells(self, target: Target) -> Triples | None:
+        """The triples that centres were fitted to, with levels of cells in place of bins."""
+        if self.goal.triples is None:
+            return None
+        return self.goal.triples.of(target.bin_of)
+
+
+@dataclass(frozen=True)
+class TableFit:
+    """One fit, from the moment that its one-way tables are measured: what later phases have in common.
+
+    Attributes:
+        method: what is fitted.
+        setting: public; with the best noisy n where n is secret.
+        discretization: cells and bins.
+        public: the stream of this fit's post-processing.
+    """
+
+    method: RegainTables
+    setting: Setting
+    discretization: Discretization
+    public: np.random.Generator
 
     @cached_property
-    def bins(self) -> Domain:
-        """How many bins attributes have."""
-        return Domain(tuple(int(m.max()) + 1 for m in self.maps), self.domain.ordered)
+    def tables(self) -> TableCounts:
+        """Exact tables of cells, described."""
+        return TableCounts(self.setting, self.discretization.cell_domain, self.discretization.cell_factors)
+
+    # Pairs.
+
+    def measure_pairs(self, joint: JointMeasurements | None) -> Asking[NoisyPairs]:
+        """Noisy covariances of all pairs of bins. Costs "pairs" if no joint draw has paid, and "important" where planned."""
+        pairs = joint.pairs if joint else (yield from self._measure_all_pairs())
+        important = yield from self._measure_important_pairs()
+        covariances = self._noisy_covariances(pairs, important)
+        self.setting.tick(PAIRS_MEASURED)
+        return NoisyPairs(
+            law=pairs.law,
+            all_pairs=pairs.measurement,
+            important=important,
+            covariances=covariances,
+            sd=pairs.law.sd / self.setting.n,
+            spectrum=self._spectrum(covariances, pairs.law),
+        )
+
+    def _measure_all_pairs(self) -> Asking[MeasuredPairs]:
+        """All pair tables of bins. Costs "pairs"."""
+        law = pair_law(self.discretization.bin_domain, self.setting.allowance("pairs"), self.setting.steps)
+        measurement = yield from measure_pairs(self.tables, self.discretization.bin_of, law)
+        if self.setting.has(ONE_WAY_AND_PAIRS):  # it has paid, or would have
+            measurement = replace(measurement, purpose=ONE_WAY_AND_PAIRS)
+        return MeasuredPairs(law, measurement)
+
+    def _measure_important_pairs(self) -> Asking[Measurement | None]:
+        """Important pairs a second time, where that is planned. Costs "important"."""
+        bins = self.discretization.bin_domain
+        important = self._important
+        if not self.setting.has("important") or not important.varying_pairs(bins.sizes):
+            return None
+        bin_of = self.discretization.bin_of
+        return (yield from measure_important(self.tables, bin_of, important, bins, self.setting.pure))
+
+    @property
+    def _important(self) -> Important:
+        """What matters most; with all pairs of a target where a charge measures these again."""
+        important = self.method.important
+        if self.setting.has("important"):
+            return important.with_target_pairs(len(self.method.attributes))
+        return important
+
+    def _noisy_covariances(self, measured: MeasuredPairs, important: Measurement | None) -> Floats:
+        """Pair tables as shares, moved from even shares, at which they were centred, to the measured ones."""
+        bins = self.discretization.bin_domain
+        pairs = measured.shares(self.setting.n)
+        if important is not None:
+            pairs = average_pairs(pairs, measured.law.sd / self.setting.n, important, bins)
+        even = np.repeat(1 / bins.counts, bins.counts)
+        uneven = self.discretization.bin_shares - even
+        return bins.off_blocks(pairs - np.outer(uneven, uneven))
+
+    def _spectrum(self, covariances: Floats, law: PairLaw) -> Spectrum | None:
+        """Eigenvalues beside those of simulated noise of the same law, for the report."""
+        if law.family == UNMEASURED:
+            return None
+        noise = law.simulate(self.setting.public("spectrum"))
+        return spectrum.noisy_spectrum(covariances, noise / self.setting.n)
+
+    # Denoising: post-processing, but for ranks.
+
+    def denoise(self, pairs: NoisyPairs) -> Target:
+        """Covariances with less noise; of important pairs what denoising lost is put back, as far as it is no noise."""
+        bins = self.discretization.bin_domain
+        shares = self.discretization.bin_shares
+        covariances = np.zeros_like(pairs.covariances)
+        if pairs.measured:
+            denoisers = Denoisers(shares, bins, self.public, self._prior_covariances, self._normal_tables)
+            covariances = denoisers.combined(pairs.covariances, lambda: self._simulated(pairs.law), pairs.sd)
+        if pairs.important is not None:
+            covariances = restore_pairs(covariances, pairs.covariances, pairs.sd, pairs.important, bins)
+        return Target(bins, shares, covariances, self.discretization.bin_of)
+
+    def _simulated(self, law: PairLaw) -> Floats:
+        """Noise like that on the pairs, as shares."""
+        return law.simulate(self.public) / self.setting.n
+
+    @property
+    def _prior_covariances(self) -> Floats | None:
+        """What public rows say that covariances are, if there are any."""
+        if self.method.prior is None:
+            return None
+        return self.method.prior.covariances(self.discretization)
 
     @cached_property
-    def bin_shares(self) -> Floats:
-        """Shares of the bins of all attributes."""
-        bins = zip(self.maps, self.shares, self.bins.sizes, strict=True)
-        return np.concatenate([np.bincount(to, p, minlength=size) for to, p, size in bins])
+    def _normal_tables(self) -> NormalTables | None:
+        """Pair tables of two normal variables, for ordered attributes; None where no attribute is a number."""
+        discretization = self.discretization
+        if not discretization.number_cells:
+            return None
+        return NormalTables(discretization.bin_shares, discretization.bin_domain, discretization.special_cells)
 
-    @property
-    def factors(self) -> list[Factor]:
-        """How attributes are looked at in pairs."""
-        return [Factor(edges, to) for edges, to in zip(self.edges, self.maps, strict=True)]
+    def restore_ranks(self, target: Target, pairs: NoisyPairs) -> Asking[Target]:
+        """Rank covariances of numbers, measured by themselves, put back where denoising lost them. Costs "ranks"."""
+        if not pairs.measured or self._normal_tables is None or not self.setting.has("ranks"):
+            return target
+        scores = self._rank_scores(target)
+        if len(scores.attributes) < 2:
+            return target
+        noisy = yield from measure_ranks(self.tables, target.bin_of, scores, self.setting.pure)
+        sums = RankSums(noisy.values, float(noisy.sd), self.setting.n)
+        covariances = spectrum.restore_ranks(
+            target.covariances, pairs.covariances, pairs.sd, scores, sums, target.shares
+        )
+        return replace(target, covariances=covariances, ranks=scores)
 
-    @property
-    def cell_factors(self) -> tuple[Factor | None, ...]:
-        """From codes to cells."""
-        own = {j: Factor(cells.edges, np.arange(len(cells.edges) - 1)) for j, cells in self.cells.items()}
-        return tuple(own.get(j) for j in range(len(self.maps)))
+    def sharpen(self, target: Target, pairs: NoisyPairs) -> Target:
+        """Finer bins for numbers that are strongly tied, whose pair tables follow a normal law."""
+        self.setting.tick(PAIRS_DENOISED)
+        normal = self._normal_tables
+        if not pairs.measured or normal is None:
+            return target
+        correlations = normal.best(pairs.covariances, pairs.sd)
+        cell_shares = self.discretization.cell_shares
+        special_cells = self.discretization.special_cells
+        finer = spectrum.sharpened(target, normal, correlations, cell_shares, special_cells)
+        if finer is None:
+            return target
+        ranks = None if target.ranks is None else self._rank_scores(finer)
+        return Target(finer.domain, finer.shares, finer.covariances, finer.bin_of, ranks)
 
-    @property
-    def scores(self) -> Floats | None:
-        """Ranks that swaps between rows keep; None where no two attributes have any, or none is a number.
+    def _rank_scores(self, pairs: BinnedPairs) -> RankScores:
+        """Ranks of bins, for ordered attributes."""
+        return spectrum.rank_scores(pairs.shares, pairs.domain, self.discretization.special_cells)
 
-        Pairs of ordered categories hold nearly all of their ranks: swaps that keep these as well made them worse.
-        """
-        found = spectrum.rank_scores(np.concatenate(self.shares), self.domain, self.specials)
-        return found.score if self.cells and len(found.attributes) > 1 else None
+    # Centres.
+
+    def fit_centres(self, target: Target, pairs: NoisyPairs) -> FittedCentres:
+        """Weighted products of one-way laws over bins, whose shares and covariances are the target's. Post-processing."""
+        goal = Goal(
+            shares=target.shares,
+            covariances=target.covariances,
+            domain=target.domain,
+            ranks=target.ranks,
+            zeros=self._zeros(target),
+            emphasis=self._emphasis(pairs),
+        )
+        budget = self.setting.allowance("pairs")
+        steps = fit_steps(self.setting.n, self.method.plan.domain, budget, target.domain.total)
+        end = CENTRES_FITTED if self.setting.has("triples") else 1.0
+        cloud = fit_category_centres(goal, CENTRES, steps, self.public, self._progress(PAIRS_DENOISED, end))
+        return FittedCentres(cloud, goal, steps)
+
+    def _progress(self, start: float, end: float) -> Callable[[float], None]:
+        """What hears how far a phase has come, between two points of the whole fit."""
+
+        def tick(part: float) -> None:
+            self.setting.tick(start + (end - start) * part)
+
+        return tick
+
+    def _zeros(self, target: Target) -> Zeros | None:
+        """Combinations of bins that cannot occur."""
+        if not self.method.boxes:
+            return None
+        first_codes = [edges[:-1] for edges in self.discretization.cell_edges]
+        zeros = self.method.boxes.on(self.discretization.cell_domain, first_codes)
+        return zeros.gathered(target.bin_of, target.domain)
+
+    def _emphasis(self, pairs: NoisyPairs) -> Floats | None:
+        """How closely each pair is followed; None where all are alike."""
+        if pairs.important is None and self.method.important.target is None:
+            return None
+        return self._important.weights(len(self.method.attributes))
+
+    def refine_by_triples(self, centres: FittedCentres, target: Target) -> Asking[FittedCentres]:
+        """Centres that follow the triples which they missed most, too. Costs "choosing triples" and "triples", if planned."""
+        if not self.setting.has("triples"):
+            return centres
+        important = self.method.important
+        q = len(self.method.attributes)
+        affordable = important.affordable(self.setting.n, q, self.setting.allowance("triples"))
+        binned = self._binned(centres.cloud, target)
+        triples = yield from find_triples(binned, important.target, affordable, self.setting)
+        if triples.goal is None:
+            return replace(centres, triples=triples.measurements)
+        goal = replace(centres.goal, triples=triples.goal)
+        steps = centres.steps // 2
+        progress = self._progress(CENTRES_FITTED, 1.0)
+        cloud = fit_category_centres(goal, CENTRES, steps, self.public, progress, start=centres.cloud)
+        return FittedCentres(cloud, goal, steps, triples.measurements)
+
+    def _binned(self, cloud: WeightedPoints, target: Target) -> Binned:
+        """Bins, their shares, and what centres say of them: what triples are looked for in."""
+        factors = tuple(self.tables.factors(target.bin_of).values())
+        shares = np.split(target.shares, target.domain.starts[1:-1])
+        return Binned(factors, shares, target.domain.ordered, cloud)
+
+    # The result.
+
+    def fitted(self, pairs: NoisyPairs, target: Target, centres: FittedCentres) -> Fitted:
+        """Centres over cells, and all that was measured."""
+        fitted = Fitted(self._law(target, centres), self._measurements(pairs, centres), pairs.spectrum)
+        if self.setting.size_is_secret:
+            fitted = replace(fitted, size=SizeEstimate(self.setting.n, self.setting.size_sd))
+        return fitted
+
+    def _law(self, target: Target, centres: FittedCentres) -> CodeLaw:
+        """Centres over cells: bins are taken apart as one-way shares say."""
+        discretization = self.discretization
+        weights = centres.cloud.weights
+        points = unmerge(centres.cloud.points, weights, discretization.cell_shares, target.bin_of, target.domain)
+        counts = OneWayCounts.of(self.setting.n, self.method.attributes)
+        return CodeLaw(
+            WeightedPoints(weights, points),
+            domain=discretization.cell_domain,
+            cells=discretization.number_cells,
+            score=discretization.rank_scores,
+            boxes=self.method.boxes,
+            triples=centres.triples_over_cells(target),
+            records=RecordTables(self.tables, counts),
+        )
+
+    def _measurements(self, pairs: NoisyPairs, centres: FittedCentres) -> Measurements:
+        """Everything that was measured, in the order in which a release keeps it."""
+        one_way = self.discretization.one_way
+        histograms = [*joined_by_law(one_way.histograms), *one_way.group_histograms.values()]
+        return Measurements(self.setting.n, (*histograms, *pairs.measurements, *centres.triples))

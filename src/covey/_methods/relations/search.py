@@ -4,7 +4,7 @@ Candidates are public: they follow from names, types and limits (`core.relations
 with noise; from these shares anyone can tell how many rows would break a candidate by chance. Then rounds: one candidate is
 chosen by Gumbel noise on λ·(broken by chance) − (rows that break it), and the rows that break it are counted with noise. What
 holds nearly everywhere becomes a rule or a derived column, what holds mostly becomes what a column is expected to be, which
-loses nothing (`methods.relations.used`). docs/proofs/relations.md has the sensitivities and the price of a choice.
+loses nothing (`_fitting.used_relations`). docs/proofs/relations.md has the sensitivities and the price of a choice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from covey._core.relations.literals import (
 from covey._core.tables.counts import Counts, part
 from covey._core.tables.domain import PairTables
 from covey._engines.rows import Mapped, Rows
-from covey._methods.model import entries
+from covey._methods.statistic import entries
 from covey.privacy.budget import GUMBEL, RELATIONS, Budget
 from covey.privacy.exact import Exact
 from covey.privacy.gate import Gate, Measured, Moves

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from covey._core.arrays import Floats
-from covey._methods.learning import expected_codec, with_known_domains
+from covey._fitting.learning import expected_codec, with_known_domains
 from covey._methods.regain.predict import COARSE, LEFT_AFTER_DENOISING, one_way_noise, pair_noise, predicted_misplaced
 from covey.errors import CoveyError, LedgerError, ParameterError
 from covey.privacy.budget import Budget, budget_for, exact

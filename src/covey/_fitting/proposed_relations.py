@@ -17,9 +17,9 @@ from covey._core.arrays import Array, Integers
 from covey._core.relations.formulas import HALF, Broken, Candidate, Column, proposals
 from covey._core.relations.literals import THRESHOLD, Function, State, cells_of, tabled
 from covey._core.tables.domain import PairTables
+from covey._fitting.used_relations import MISSING, applied, columns_of, said
 from covey._methods.relations import search
 from covey._methods.relations.search import Accepted, Findings
-from covey._methods.relations.used import MISSING, applied, columns_of, said
 from covey.errors import ParameterError
 from covey.table.attributes import MISSING as CELL_MISSING
 from covey.table.attributes import Grid
