@@ -36,6 +36,7 @@ check: $(STAMP)
 	$(RUN)ruff check .
 	$(RUN)mypy
 	$(RUN)lint-imports
+	$(RUN)python -m trust.readability --check
 
 test: check
 	$(RUN)pytest -n 3
