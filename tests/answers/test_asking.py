@@ -105,6 +105,29 @@ def test_relations_that_were_found_are_listed_with_the_rows_that_break_them(ques
         ask(found, "relations age")
 
 
+def test_counts_by_groups_are_of_those_who_meet_the_conditions_and_are_in_the_group(folder):
+    """The share within a group times the number of all rows is more than the group has; the noise is that of the joint cells."""
+    X, generator = codes(), np.random.default_rng(1)
+    found, n = categories(TABLE, X, sd=20.0, generator=generator), len(X)
+    older = [int(np.sum((X[:, 0] == k) & (X[:, 1] > 4) & (X[:, 1] < 10))) for k in range(3)]
+    rows = ask(found, "count age>4 by ward")
+    for words, answer, true in zip(TABLE["ward"].labels, rows, older, strict=True):
+        joint = found.share({"age": (5, None), "ward": words}, about="table")
+        assert [answer.value, answer.low, answer.high, answer.se] == pytest.approx(
+            [n * x for x in (joint.value, joint.low, joint.high, joint.se)]
+        )
+        assert answer.low <= true <= answer.high
+        assert answer.question == f"count age>=5 in ward={words}"
+        assert (answer.about, answer.note) == ("table", "")
+    assert [one.value for one in ask(found, "count age>4 by age")][:5] == [0] * 5
+    assert [one.value for one in found.count({}, "ward")] == [one.value for one in ask(found, "count by ward")]
+    assert [one.value for one in ask(found, "share age>4 by age")][4:6] == [0, 1]
+    said = json.loads(run(f"ask {folder} 'count old=true by ward' --json --confidence 0.99999").stdout)["rows"]
+    held = codes(3000)
+    for k, row in enumerate(said):
+        assert row["low"] <= np.sum((held[:, 0] == k) & (held[:, 3] == 1)) <= row["high"]
+
+
 def test_a_trend_goes_by_the_column_of_dates():
     dates = Field("admitted", "date", "2024-01-01", "2024-12-30", bins=5, required=True)
     schema = Schema((dates, Field("age", "integer", 0, 9, bins=10, required=True)))

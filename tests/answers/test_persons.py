@@ -132,6 +132,25 @@ def test_without_noise_answers_are_those_of_the_table_up_to_what_bins_leave_open
     assert rates["f"].high < rates["m"].low
 
 
+def test_persons_are_counted_by_their_columns_and_events_by_one_of_theirs():
+    """Shares within a group were multiplied by the number of persons, and events could not be counted."""
+    linked = persons()
+    found, sex = release(linked, 0.0), linked.persons[:, 0]
+    assert [one.value for one in ask(found, "count by sex")] == pytest.approx(
+        [np.sum(sex == k) for k in (0, 1)], abs=0.1
+    )
+    assert [one.value for one in ask(found, "count sex=m by sex")] == pytest.approx([0, np.sum(sex == 1)], abs=0.1)
+    for one, k in zip(ask(found, "count by ward"), range(3), strict=True):
+        assert one.low <= np.sum(linked.events[:, 1] == k) <= one.high
+    assert ask(found, "count cost>=9").value == pytest.approx(np.sum(linked.events[:, 2] == 9), rel=0.05)
+    assert "first 9 events" in ask(found, "count ward=a").method
+    with pytest.raises(CannotAnswerError, match="three things at once"):
+        ask(found, "count ward=a by sex")
+    alone = replace(found.privacy, budget=make_budget(Fraction(1), neighbours="add-or-remove-one", persons=True))
+    with pytest.raises(CannotAnswerError, match="the number of persons is secret"):
+        replace(found, privacy=alone).count({"sex": "f"})
+
+
 def weighted(linked):
     """One row an event, and its weight: every person with events counts once."""
     day, ward, cost = linked.events.T

@@ -24,11 +24,12 @@ WIDTH = 260  # pixels of a drawn interval: two fit a notebook's line
 
 @dataclass(frozen=True)
 class Wanted:
-    """How an answer is wanted: whether persons or events count equally, with which confidence, and about what."""
+    """How an answer is wanted: whether persons or events count equally, with which confidence, about what, and in which unit."""
 
     per: Per | Literal[""]  # neither for what is about persons and all their events
     confidence: float
     about: About
+    times: float = 1.0  # what an estimate is multiplied by: the public number of all, where they are counted
 
 
 def checked(confidence: float) -> float:

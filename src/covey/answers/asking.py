@@ -137,7 +137,7 @@ def _ask(release: Release, question: str, options: dict[str, Any]) -> Any:
         of = conditions(columns, own)
         return release.share(of, wanted, by, **options) if verb == "share" else release.rate(of or None, by, **options)
     if verb == "count":
-        return _count(release, conditions(columns, own), by, options)
+        return release.count(conditions(columns, own), by, confidence=options.get("confidence", 0.95))
     if verb == "top":
         return _top(release, own, by, wanted, options)
     if verb == "difference":
@@ -168,24 +168,6 @@ def _relations(release: Release, confidence: float = 0.95, about: About = "popul
     note = "relations were chosen because few rows seem to break them: the true share may be a little larger"
     own = answers(estimate, words, checked(confidence), about, "share of rows that break it", (0.0, 1.0), note)
     return AnswerTable(own, words, "relation")
-
-
-def _count(release: Release, of: dict[str, Any], by: str | None, options: dict[str, Any]) -> Answer | AnswerTable:
-    """How many rows of the table, or persons, meet conditions: their share times the public number of all."""
-    places = [release.columns.place(name) for name in (*of, *([by] if by else []))]
-    if release.privacy.budget.persons and not (release.several and not any(map(release.partial, places))):
-        raise CannotAnswerError("rows of persons cannot be counted. Ask for a share, or for a rate of events.")
-    if release.privacy.budget.size_is_secret:
-        raise CannotAnswerError("the number of rows is secret in this release. Ask for a share.")
-    found, n = release.share(of, None, by, **{**options, "about": "table"}), release.privacy.n
-
-    def counted(one: Answer) -> Answer:
-        numbers = {name: n * getattr(one, name) for name in ("value", "low", "high", "se")}
-        return replace(one, question=one.question.replace("share", "count", 1), **numbers)
-
-    if isinstance(found, AnswerTable):
-        return replace(found, answers=tuple(map(counted, found)))
-    return counted(found)
 
 
 def _top(

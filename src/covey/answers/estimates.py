@@ -338,6 +338,12 @@ class Estimate:
         averaged = f"; averaged with {self.replicates} replicates, approximate" if self.replicates else ""
         return made + self.opened * open_ + averaged
 
+    def times(self, factor: float) -> Estimate:
+        """The same in another unit, of which one is so many."""
+        scaled = {name: factor * getattr(self, name) for name in ("value", "below", "above")}
+        rms = None if self.rms is None else factor * self.rms
+        return replace(self, **scaled, variance=factor**2 * self.variance, fourth=factor**4 * self.fourth, rms=rms)
+
     def around(self, value: float, confidence: float) -> Estimate:
         """The same interval around another value; it is extended where it does not hold it."""
         half, shift = self.half(confidence), value - self.value

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import starmap
 from numbers import Real
 from typing import Any
@@ -17,7 +16,7 @@ from covey._drawing import Drawn, MakePersons, draw_persons
 from covey._entropy import Streams
 from covey._html import card
 from covey._reading import Reader
-from covey.answers import asking, regression
+from covey.answers import asking, quantiles, regression
 from covey.answers import replicates as again
 from covey.answers.answer import About, Answer, AnswerTable, Per, Wanted, answers, checked, in_library, shown
 from covey.answers.bands import ReportBands
@@ -49,7 +48,6 @@ from covey.table.sources import joined
 
 DRAWN = 20_000  # rows of the centres that variances are read off: right to about a hundredth
 MANY = "; of large numbers of events only ranges are known"
-Z95 = 1.96  # of a normal law: half a 95% interval in deviations
 
 
 @dataclass(frozen=True)
@@ -218,12 +216,40 @@ class Release(PrivateRelease):
         bottom = self._chosen(group if of else {}, given)
         for a, mask in bottom.items():
             top[a] = top.get(a, 1.0) * mask
-            if not top[a].any():
+            if not group and not top[a].any():
                 raise ParameterError(f"no row meets both {said(of)} and {said(given)}.")
         question = " ".join(["share", *([said(of)] if of else []), *(["given", said(given)] if given else [])])
-        estimate = self._ratio(top, bottom, wish)
+        estimate = self.ratio_of(top, bottom, wish)
         note = together(self.columns.notes_of(of), self.columns.notes_of(given))
         return self._answer(question, estimate, (top, bottom), wish, (0.0, 1.0), note)
+
+    def count(self, of: Conditions, by: str | None = None, *, confidence: float = 0.95) -> Any:
+        """How many rows of the confidential table, or persons, or events, meet some conditions; n must be public.
+
+        With `by` a table: how many of each group meet them, or are in it if there are none. One column of events counts events.
+        """
+        budget, of = self.privacy.budget, named(of, int(by is None))
+        places = {*map(self.columns.place, of), *([] if by is None else [self.columns.place(by)])}
+        events = any(map(self.partial, places))
+        if budget.persons and not self.several:
+            raise CannotAnswerError("rows of persons cannot be counted. Ask for a share.")
+        if budget.size_is_secret:
+            raise CannotAnswerError(f"the number of {budget.counted} is secret in this release. Ask for a share.")
+        if events and len(places) > 1:
+            raise CannotAnswerError(
+                "events can be counted by conditions on one of their columns alone: with another column and the number of events "
+                "that is three things at once, and two were measured. Ask for a share per person."
+            )
+        wish = replace(self.wish(None, confidence, "table"), per="", times=self.privacy.n)
+        chosen, most = self.columns.conditions(of), np.inf if events else self.privacy.n
+        question, note = " ".join(["count", *([said(of)] if of else [])]), together(self.columns.notes_of(of))
+
+        def ask(group: Mapping[int, Floats]) -> Answer:
+            both = chosen | {a: mask * chosen.get(a, 1.0) for a, mask in group.items()}
+            top = {**self.events, **both} if events else both
+            return self._answer(question, self._quotient(top, {}, None), (top, {}), wish, (0.0, most), note)
+
+        return self._by_group(by, ask)
 
     def mean(  # how the answer is wanted comes after the question
         self,
@@ -272,7 +298,7 @@ class Release(PrivateRelease):
         question = f"mean {column}" + (f" where {said(where)}" if where else "")
         meant = there * chosen.get(place, 1.0)
         note = together(self.columns.notes(column, meant), self.columns.notes_of(where, but=column))
-        own, bounded, weights = chosen.pop(place, 1.0), False, self._weights(wish)
+        own, bounded, weights = chosen.pop(place, 1.0), False, self.weights(wish)
         if chosen or weights:
             feature, _ = self.number_feature(column)
             others = [*(Feature(a, m, condition=True) for a, m in chosen.items()), *starmap(Feature, weights.items())]
@@ -281,7 +307,7 @@ class Release(PrivateRelease):
             if not bounded:
                 require_kept(both, [0], [*self.columns.names, NUMBER])
         top, bottom = {place: scores * own, **chosen}, {place: meant, **chosen}
-        estimate = self._ratio(top, bottom, wish, place, bounded)
+        estimate = self.ratio_of(top, bottom, wish, place, bounded)
         law = self.shares[place] * meant
         seen = np.maximum(law, self.evidence.one_way(place) * meant)  # noise too may lie anywhere in a wide range
         hidden = float(seen @ half) / max(float(law.sum()), 1e-9)
@@ -359,42 +385,7 @@ class Release(PrivateRelease):
         """A quantile of a number, to the bins it was measured in: the interval ends at their edges. `per` as for shares."""
         if not isinstance(q, Real) or not 0 < q < 1:
             raise ParameterError(f"q must be one number between 0 and 1, got {q!r}. Ask once for each.")
-        wish = self.wish(per, confidence, about)
-        scores, half = self.columns.number(column)
-        there, place = self.columns.there(column), self.columns.place(column)
-        chosen = self.columns.conditions(where or {})
-        own = there * chosen.pop(place, 1.0)
-        order = [np.array([k]) for k in np.flatnonzero(own)]
-        if self._weights(wish):
-            bins = self.evidence.bins(place)  # which are whole beside the number of events
-            order = [members for k in range(bins.max() + 1) if own[members := np.flatnonzero(bins == k)].any()]
-        if not order:
-            raise ParameterError(f"no value of {column!r} meets the condition.")
-        order.sort(key=lambda members: float(scores[members[0]]))  # the first word of a flag may be its 1
-
-        @cache  # the three searches meet in most places
-        def ends(k: int) -> tuple[float, float, float]:
-            """The share at or below the k-th bin, at most, as estimated, and at least."""
-            upto, at = np.zeros(len(scores)), np.concatenate(order[: k + 1])
-            upto[at] = own[at]
-            found = self._ratio({place: upto, **chosen}, {place: own, **chosen}, wish)
-            half_width, value = float(found.half(wish.confidence)[0]), float(found.value[0])
-            return value + float(found.above[0]) + half_width, value, value - float(found.below[0]) - half_width
-
-        def reached(end: int) -> Integers:
-            """The first bin at which an end reaches q, or the last one."""
-            return order[bisect_left(range(len(order) - 1), True, key=lambda k: ends(k)[end] >= q)]
-
-        low, value, high = map(reached, range(3))
-        middle = scores[value[0]] if len(value) == 1 else ((scores - half)[value[0]] + (scores + half)[value[-1]]) / 2
-        shown = float(middle), float((scores - half)[low[0]]), float((scores + half)[high[-1]])
-        question = f"quantile {q:g} {column}" + (f" where {said(where)}" if where else "")
-        se = float((shown[2] - shown[1]) / 2 / Z95)
-        at_ends = np.zeros(len(scores))  # inside the limits it does not move with what lies beyond them
-        at_ends[np.concatenate([low, value, high])] = 1.0
-        note = together(self.columns.notes(column, at_ends), self.columns.notes_of(where, but=column))
-        answer = Answer(question, *shown, se, wish.confidence, about, "measured, to bins", note)
-        return self._of_persons(answer, (place, *chosen), wish.per)
+        return quantiles.quantile(self, column, float(q), where or {}, self.wish(per, confidence, about))
 
     def correlation(self, x: str, y: str, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """Pearson's correlation of two numbers or flags, over rows that have both."""
@@ -403,7 +394,7 @@ class Release(PrivateRelease):
         estimate = regression.correlate(self, x, y, about)
         question, note = f"correlation {x} {y}", together(*(self.columns.notes(own) for own in (x, y)))
         found = answers(estimate, [question], checked(confidence), about, estimate.words(), (-1.0, 1.0), note)[0]
-        return self._of_persons(found, [self.columns.place(own) for own in (x, y)], "person")
+        return self.of_persons(found, [self.columns.place(own) for own in (x, y)], "person")
 
     def regress(
         self, formula: str, family: str = "linear", *, confidence: float = 0.95, about: About = "population"
@@ -418,7 +409,7 @@ class Release(PrivateRelease):
         note = together(*(self.columns.notes(*own) for own in model.picked))
         found = answers(estimate, questions, checked(confidence), about, estimate.words(model.note), note=note)
         places = [feature.attribute for feature in model.features]
-        return AnswerTable(tuple(self._of_persons(one, places, "person") for one in found), model.terms, "term")
+        return AnswerTable(tuple(self.of_persons(one, places, "person") for one in found), model.terms, "term")
 
     def logistic(self, formula: str, *, confidence: float = 0.95, about: About = "population") -> AnswerTable:
         """Coefficients of a logistic regression: `regress` with a flag, or one category, as outcome."""
@@ -475,7 +466,7 @@ class Release(PrivateRelease):
             raise ParameterError("this release has one table: there are no events of persons to ask about.")
         return replace(self.wish(None, confidence, about), per="")
 
-    def _weights(self, wish: Wanted) -> dict[int, Floats]:
+    def weights(self, wish: Wanted) -> dict[int, Floats]:
         """What a person counts by where events count equally: by the number of their events, if they may have several."""
         return self.events if wish.per == "event" and self.described.link.at_most > 1 else {}
 
@@ -490,17 +481,17 @@ class Release(PrivateRelease):
         more: str = "",
     ) -> Answer:
         """One answer; of a single table with a word where its synthetic rows say something else."""
-        method = estimate.words() + more
+        method, estimate = estimate.words() + more, estimate.times(wish.times)
         found = answers(estimate, [question], wish.confidence, wish.about, method, within, note)[0]
         if self.several:
-            return self._of_persons(found, [*sides[0]], wish.per)
-        rows, se = self.drawn.ratio(*sides)
+            return self.of_persons(found, [*sides[0]], wish.per)
+        rows, se = (wish.times * number for number in self.drawn.ratio(*sides))
         if not (rows < found.low - 2 * se or rows > found.high + 2 * se):
             return found
         word = f"the synthetic rows have {shown(rows, found.se)}, beyond the interval: their fit draws groups towards the average"
         return replace(found, note=together([found.note, word]))
 
-    def _of_persons(self, answer: Answer, attributes: Sequence[int], per: str) -> Answer:
+    def of_persons(self, answer: Answer, attributes: Sequence[int], per: str) -> Answer:
         """An answer that says whether persons or events count equally, and that events beyond the public limit were cut."""
         if not self.several:
             return answer
@@ -509,11 +500,11 @@ class Release(PrivateRelease):
         cut = f"; of a person's first {self.described.link.at_most} events" * of_events
         return replace(answer, question=question, method=answer.method + cut)
 
-    def _ratio(
+    def ratio_of(
         self, top: Scores, bottom: Scores, wish: Wanted, number: int | None = None, bounded: bool = False
     ) -> Estimate:
         """A quotient among rows, among persons who have events where it is about these, or among all events."""
-        weights = self._weights(wish)
+        weights = self.weights(wish)
         if weights and len(top) > 1:
             raise CannotAnswerError(
                 f"events count equally only together with the number of events of their person: with {len(top)} columns that is "
