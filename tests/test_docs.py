@@ -53,6 +53,20 @@ def test_the_readme_example_prints_what_it_says(tmp_path, monkeypatch):
     assert len(re.findall(number, said)) >= 2
 
 
+def test_the_code_of_the_first_change_runs_as_it_stands(tmp_path, monkeypatch):
+    """Each block by itself, the last one with the release of the first: so does the page say."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/extending.md").read_text(encoding="utf-8"), re.S)
+    printed, names = list[str](), [dict[str, object]() for _ in blocks]
+    for block, own in zip(blocks, names, strict=True):
+        own |= {"release": names[0]["release"]} if own is names[-1] else {}
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            exec(block, own)
+        printed.append(said.getvalue())
+    assert len(blocks) == 3
+    assert all(printed)
+
+
 def test_options_that_the_tutorial_names_are_accepted():
     text = (ROOT / "docs/tutorials/python.md").read_text()
     for options in (found := re.findall(r"`(at_most=[^`]+|rows_per_person=\d+)`", text)):
