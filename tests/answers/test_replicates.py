@@ -128,9 +128,32 @@ def test_what_the_folder_does_not_hold_cannot_be_run_again(release):
     more = (*release.privacy.charges[:-1], dataclasses.replace(release.privacy.charges[-1], purpose="triples"))
     for change in ({"prior": "ab" * 32}, {"charges": more}):
         other = dataclasses.replace(release, privacy=dataclasses.replace(release.privacy, **change))
-        with pytest.raises(CannotAnswerError, match="with a prior, or with triples"):
+        with pytest.raises(CannotAnswerError, match="with a prior, or with triples or queries"):
             other.sharpened(4)
     assert Mechanism(release).known
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-or-remove-one"])
+def test_releases_that_learned_looked_for_relations_or_hide_their_size_are_run_again(neighbours):
+    """They were refused for a prior, or triples, that they never had."""
+    g, n = np.random.default_rng(1), 600
+    a = g.integers(0, 40, n)
+    follows = a + (g.random(n) < 0.05)
+    frame = pl.DataFrame({"a": a, "follows": follows, "ward": g.choice(["x", "y", "z"], n)})
+    schema = Schema.draft(frame).to_learn()
+    with cheap_fits():
+        synth = covey.PrivateSynthesizer(50.0, 1e-6, schema=schema, neighbours=neighbours, seed=3).fit(frame)
+        release = synth.release(n)
+        assert {"domains", "relations"} < {charge.purpose for charge in release.privacy.charges}
+        assert release.schema.found
+        answer = release.interval(lambda frame: float(frame["follows"].mean()), 4, seed=1)
+        sizes = {len(own.table) for own in release.replicates(2, seed=1)}
+    assert answer.low < follows.mean() < answer.high
+    assert sizes == {release.privacy.n}
+    spent = sum(
+        charge.amount for charge in release.privacy.charges if charge.purpose in ("histograms", "pairs", "ranks")
+    )
+    assert Mechanism(release).budget.amount == spent
 
 
 def test_the_mechanism_that_is_run_again_is_the_one_that_ran(release):

@@ -26,9 +26,10 @@ from covey._core.draw.balanced import keep_limits
 from covey._core.paper.blocks import bootstrap, round_bits, round_categories
 from covey._drawing import drawn_columns
 from covey._engines.local import ArrayRows, EventRows
+from covey._engines.rows import Counted
 from covey._entropy import Streams
 from covey._fitting.models import persons_model, table_model
-from covey._methods.driver import fit, planned_shares
+from covey._methods.driver import SIZE, SIZE_SHARE, count_units, fit, planned_shares
 from covey._methods.model import Fitted, Model
 from covey._methods.regain.bits import RegainBits, declared_coding
 from covey._progress import Progress, listening, silent
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Statistic = Callable[[Rows], Floats]  # of rows of units
 NONE = Fraction(0)  # no certificate is bought: nobody reads it
+# What was measured before the fit, or beside it. Limits, labels and relations that were learned are taken as they are, and the
+# number of units, where it is secret, is measured anew.
+APART = {"certificate", DOMAINS, RELATIONS, SIZE}
 TRUTH_ROWS = 8  # times n: what a function says of the centres themselves is read off so many rows
 TICK = 0.5  # seconds between two looks at how far replicates have come
 POOL = 4  # times as many persons as are wanted: what their balance hides is a quarter of what sampling adds, at most
@@ -69,9 +73,9 @@ class Mechanism:
 
     @property
     def budget(self) -> Budget:
-        """What the release spent on all but learning domains and its certificate."""
+        """What the release spent on its fit."""
         privacy = self.release.privacy
-        spent = sum((c.amount for c in privacy.charges if c.purpose not in ("certificate", DOMAINS, RELATIONS)), NONE)
+        spent = sum((c.amount for c in privacy.charges if c.purpose not in APART), NONE)
         return privacy.budget.part(spent / privacy.budget.amount)
 
     def method(self) -> Model:
@@ -92,7 +96,7 @@ class Mechanism:
         """Whether the release says all of how it was made: what it spent is what this method plans, and no prior was used."""
         privacy, budget = self.release.privacy, self.budget
         shares = self.method().shares(privacy.n, len(self.release.columns.names), budget)
-        return privacy.prior is None and {c.purpose for c in privacy.charges} <= {*shares, "certificate", DOMAINS}
+        return privacy.prior is None and {c.purpose for c in privacy.charges} <= {*shares, *APART}
 
     def table(self, m: int, streams: Streams) -> Any:
         """Codes of units as independent as people are. Balanced ones, which a release draws, would hide what sampling adds."""
@@ -128,8 +132,12 @@ class Mechanism:
         n, model, budget, own = self.release.privacy.n, self.method(), self.budget, streams.child("fit")
         table = self.table(n, streams.child("table"))
         rows: Any = EventRows(table) if self.release.several else ArrayRows(table)
+        promised = self.release.privacy.budget
+        if promised.size_is_secret:
+            counting = Gate(promised.part(SIZE_SHARE), {SIZE: Fraction(1)}, own.child(SIZE), "covey")
+            rows = Counted.of(rows, count_units(rows, counting))
         with silent():
-            gate = Gate(budget, planned_shares(model, n, rows.p, budget), own, "covey", rows.steps)
+            gate = Gate(budget, planned_shares(model, rows.n, rows.p, budget), own, "covey", rows.steps)
             return table, fit(model, rows, gate, own.postprocessing)
 
     def again(self, streams: Streams) -> Replicate:
@@ -144,8 +152,8 @@ class Mechanism:
             raise CannotAnswerError("this release does not say how it was measured, so it cannot be run again.")
         if not self.known:
             raise CannotAnswerError(
-                "this release was made with a prior, or with triples, that its folder does not hold, so it cannot be run again. "
-                "Shares, means, correlations and regressions can be answered without."
+                "this release was made with a prior, or with triples or queries, that its folder does not hold, so it cannot be "
+                "run again. Shares, means, correlations and regressions can be answered without."
             )
         done = np.zeros(count)
 
