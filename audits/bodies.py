@@ -12,7 +12,8 @@ from audits.odometer import Ride
 from audits.planting import Fault, replaced, told
 from covey._core.paper.bodies import Ball, Box, Polytope, Simplex
 from covey._core.tables.counts import Spread
-from covey.privacy.gate import WHOLE, Gate, Moves
+from covey.privacy.gate import WHOLE, Gate
+from covey.privacy.sensitivity import Sensitivity
 from covey.synthesizers import PrivateSynthesizer
 
 FULL = "body, margins and moments"
@@ -86,8 +87,8 @@ def peeking(purpose):
     """Choices are made on what was measured, before it got its noise."""
 
     def exactly(real):
-        def measure_it(self, name, exact, shape, moves, share=WHOLE):
-            found = real(self, name, exact, shape, moves, share)
+        def measure_it(self, name, exact, shape, sensitivity, share=WHOLE):
+            found = real(self, name, exact, shape, sensitivity, share)
             return replace(found, values=exact._sealed) if name == purpose else found
 
         return measure_it
@@ -104,7 +105,7 @@ def not_cut():
 
 
 def ball_halved():
-    return replaced((reals, "in_ball", lambda real: lambda R2, w: Moves(l2_squared=real(R2, w).l2_squared / 4)))
+    return replaced((reals, "in_ball", lambda real: lambda R2, w: Sensitivity(l2_squared=real(R2, w).l2_squared / 4)))
 
 
 def squares_like_pairs():
@@ -124,7 +125,9 @@ def trace_of_one_row():
     """The matrix of (a, u) is said to move by the square of one row, not of two."""
 
     def half(real):
-        return lambda self, purpose, moves, *rest: real(self, purpose, Moves(trace=moves.trace / 2), *rest)
+        return lambda self, purpose, sensitivity, *rest: real(
+            self, purpose, Sensitivity(trace=sensitivity.trace / 2), *rest
+        )
 
     return replaced((Gate, "matrix", half))
 
@@ -147,7 +150,7 @@ def faults():
         Fault(
             "margins noised as for add or remove",
             f"odometer: {FULL}",
-            told("margins", lambda _: Moves(l1=1, l2_squared=1)),
+            told("margins", lambda _: Sensitivity(l1=1, l2_squared=1)),
         ),
         Fault("trees grown on exact counts", f"odometer: {FULL}", peeking("margins")),
         Fault("radius of a body from exact lengths", f"odometer: {FULL}", peeking("radius")),

@@ -18,7 +18,7 @@ import covey.synthesizers.private
 from audits.planting import Fault, replaced
 from covey import _reading as reading
 from covey._core.tables.events import WEIGHT_STEPS, Histories
-from covey.privacy.gate import Moves
+from covey.privacy.sensitivity import Sensitivity
 from covey.release.model import write_model
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.description import Description
@@ -221,7 +221,9 @@ def whole_pairs():
 
 def weights_unpaid():
     """The noise is that of tables of weight 1, whatever the weights of important ones are."""
-    return replaced((covey._methods.persons.method, "table_moves", lambda _: lambda own: Moves.histograms(len(own))))
+    return replaced(
+        (covey._methods.persons.method, "table_sensitivity", lambda _: lambda own: Sensitivity.histograms(len(own)))
+    )
 
 
 def events_published():

@@ -26,7 +26,8 @@ from covey._entropy import Streams
 from covey._methods.persons.plan import PersonsPlan
 from covey._methods.regain.discretize import Discretizer
 from covey.privacy.budget import Budget
-from covey.privacy.gate import WHOLE, Gate, Moves
+from covey.privacy.gate import WHOLE, Gate
+from covey.privacy.sensitivity import Sensitivity
 
 # Choices that look at exact values.
 
@@ -51,8 +52,8 @@ def exact_radius():
     """The radius is read off the histogram of norms before it got its noise."""
 
     def peeking(real):
-        def measure_it(self, purpose, exact, shape, moves, share=WHOLE):
-            found = real(self, purpose, exact, shape, moves, share)
+        def measure_it(self, purpose, exact, shape, sensitivity, share=WHOLE):
+            found = real(self, purpose, exact, shape, sensitivity, share)
             return replace(found, values=exact._sealed) if purpose == "coding" and 2 * share < 1 else found
 
         return measure_it
@@ -81,7 +82,10 @@ def columns_for_nothing():
 def look_at_one_pair():
     """The look's noise is that of one pair of columns: the mean of all was to be measured, and their sum is."""
     return told(
-        "look", lambda moves: replace(moves, l1=moves.l1 / Fraction(21), l2_squared=moves.l2_squared / Fraction(21**2))
+        "look",
+        lambda sensitivity: replace(
+            sensitivity, l1=sensitivity.l1 / Fraction(21), l2_squared=sensitivity.l2_squared / Fraction(21**2)
+        ),
     )
 
 
@@ -137,11 +141,11 @@ def exact_counts_kept():
 
 
 def one_score():
-    return told("scores", lambda _: Moves(l1=2, l2_squared=2))
+    return told("scores", lambda _: Sensitivity(l1=2, l2_squared=2))
 
 
 def added_or_removed():
-    return told("histograms", lambda _: Moves(l1=1, l2_squared=1))
+    return told("histograms", lambda _: Sensitivity(l1=1, l2_squared=1))
 
 
 def certificate_for_one_row():
@@ -160,15 +164,17 @@ def certificate_for_one_row():
 
 def two_noised_like_one():
     """The certificate's two numbers get the Gaussian noise of one."""
-    return told("certificate", lambda moves: replace(moves, l2_squared=moves.l2_squared / 2))
+    return told("certificate", lambda sensitivity: replace(sensitivity, l2_squared=sensitivity.l2_squared / 2))
 
 
 def cube_halved():
     """The cube's noise for the certificate is half as wide."""
 
     def halved(real):
-        def cube(self, purpose, exact, moves, dimension):
-            half = replace(moves, linf=Fraction(moves.linf) / 2) if purpose == "certificate" else moves
+        def cube(self, purpose, exact, sensitivity, dimension):
+            half = (
+                replace(sensitivity, linf=Fraction(sensitivity.linf) / 2) if purpose == "certificate" else sensitivity
+            )
             return real(self, purpose, exact, half, dimension)
 
         return cube
@@ -184,14 +190,14 @@ def half_trace():
     def half(real):
         return lambda domain: replace(real(domain), trace=real(domain).trace / 2)
 
-    return replaced((measure_tables, "pair_moves", half))
+    return replaced((measure_tables, "pair_sensitivity", half))
 
 
 def half_trace_of_signs():
     def half(real):
-        def matrix(self, purpose, moves, weights, share, signs):
-            moves = replace(moves, trace=moves.trace / 2) if signs else moves
-            return real(self, purpose, moves, weights, share, signs)
+        def matrix(self, purpose, sensitivity, weights, share, signs):
+            sensitivity = replace(sensitivity, trace=sensitivity.trace / 2) if signs else sensitivity
+            return real(self, purpose, sensitivity, weights, share, signs)
 
         return matrix
 
@@ -228,8 +234,8 @@ def coding_spent_twice():
     """Centre and radius each spend the whole charge of the coding."""
 
     def whole(real):
-        def measure_it(self, purpose, exact, shape, moves, share=WHOLE):
-            return real(self, purpose, exact, shape, moves, WHOLE if purpose == "coding" else share)
+        def measure_it(self, purpose, exact, shape, sensitivity, share=WHOLE):
+            return real(self, purpose, exact, shape, sensitivity, WHOLE if purpose == "coding" else share)
 
         return measure_it
 

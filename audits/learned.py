@@ -23,7 +23,8 @@ from audits.rides import private
 from covey._core.tables.events import WEIGHT_STEPS
 from covey._core.tables.learned import Counting, kept_counts
 from covey.privacy.budget import make_budget
-from covey.privacy.gate import Gate, Joint, Moves, Selection
+from covey.privacy.gate import Gate, Joint, Selection
+from covey.privacy.sensitivity import Sensitivity
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.columns import parse
 from covey.table.provisional import LearnedColumn, Provisional
@@ -455,7 +456,9 @@ def counts_cached():
 
 def one_column():
     """Noise as if one column were learned."""
-    return replaced((covey._fitting.learning, "column_moves", lambda _: lambda q: Moves(l1=2, l2_squared=Fraction(2))))
+    return replaced(
+        (covey._fitting.learning, "column_sensitivity", lambda _: lambda q: Sensitivity(l1=2, l2_squared=Fraction(2)))
+    )
 
 
 def scaled_where_missing(what):

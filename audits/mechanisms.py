@@ -43,7 +43,8 @@ from covey._methods.regain.measure_tables import measure_one_way, measure_pairs
 from covey._methods.regain.plan_tables import TablePlan, pair_law
 from covey._methods.regain.table_counts import TableCounts
 from covey.privacy.certificate import certify
-from covey.privacy.gate import Exact, Moves
+from covey.privacy.gate import Exact
+from covey.privacy.sensitivity import Sensitivity
 
 EPSILON = Fraction(1)
 RHO = Fraction(1, 2)
@@ -214,13 +215,13 @@ TINY = 1e-9  # for floating point
 def knorm_tables(name, change, other, neighbours="replace-one"):
     """A flag and a table of three entries, both of which move."""
     tables = [[np.array(t) for t in pair] for pair in (([1, 0], [1, 0, 0]), other)]
-    moves = Moves(table=1, added=Moves(table=1))
+    sensitivity = Sensitivity(table=1, added=Sensitivity(table=1))
 
     def draw(which, streams, count):
         shared, exact = gate("tables", streams=streams), [Exact(t) for t in tables[which]]
         shared.budget = replace(shared.budget, neighbours=neighbours)
         with pooled_geometrics():
-            y = [again(shared).knorm("tables", exact, [2, 3], moves) for _ in range(count)]
+            y = [again(shared).knorm("tables", exact, [2, 3], sensitivity) for _ in range(count)]
         one, other = (
             np.max([np.abs(np.array([m[a].values for m in y]) - t).sum(axis=1) for a, t in enumerate(pair)], axis=0)
             for pair in tables
@@ -365,7 +366,7 @@ def choices():
 
     def draw(which, streams, count):
         shared, exact = gate("choosing", streams=streams), Exact(scores[which])
-        return np.array([again(shared).choose("choosing", exact, 2, 1, Moves(score=2))[0] for _ in range(count)])
+        return np.array([again(shared).choose("choosing", exact, 2, 1, Sensitivity(score=2))[0] for _ in range(count)])
 
     return Case("triples: choices", "two scores that move by 2", 1.0, draw, 100_000, 1_500, floor=0.6)
 

@@ -22,8 +22,8 @@ from covey._core.paper.bodies import Box
 from covey._core.tables.events import WEIGHT_STEPS
 from covey._engines.rows import Counted
 from covey._methods.persons.law import Reference
-from covey._methods.regain.measure_tables import PARTITION_MOVES
-from covey.privacy.gate import Moves
+from covey._methods.regain.measure_tables import PARTITION_SENSITIVITY
+from covey.privacy.sensitivity import Sensitivity
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, Schema
 
@@ -263,15 +263,15 @@ def half_of_half():
 
         return under
 
-    return replaced((Moves, "under", halved))
+    return replaced((Sensitivity, "under", halved))
 
 
 def look_at_one_cell():
     """An added row is taken to move the look by one cell of each table, as it moves the tables: its margins are forgotten."""
 
-    def one(moves):
-        bound = moves.added.l1 / Fraction(4)
-        return replace(moves, added=replace(moves.added, l1=bound, l2_squared=bound**2))
+    def one(sensitivity):
+        bound = sensitivity.added.l1 / Fraction(4)
+        return replace(sensitivity, added=replace(sensitivity.added, l1=bound, l2_squared=bound**2))
 
     return told("look", one)
 
@@ -283,8 +283,8 @@ def sums_kept():
 
 def tables_taken_for_halves():
     """An added row is taken to move a table by ½, as if half of its ℓ1 norm were the norm."""
-    half = replace(PARTITION_MOVES, added=replace(PARTITION_MOVES.added, table=Fraction(1, 2)))
-    return replaced((tables_measured, "PARTITION_MOVES", lambda real: half))
+    half = replace(PARTITION_SENSITIVITY, added=replace(PARTITION_SENSITIVITY.added, table=Fraction(1, 2)))
+    return replaced((tables_measured, "PARTITION_SENSITIVITY", lambda real: half))
 
 
 def shares_of_the_exact_number():

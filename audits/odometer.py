@@ -103,9 +103,9 @@ def recording_gate(tape):
             tape.entries.append(Named(payment, dict(exact._sealed), released, threshold))
             return released
 
-        def matrix(self, purpose, moves, weights, *rest):
+        def matrix(self, purpose, sensitivity, weights, *rest):
             tape.weights[purpose] = np.array([float(w) for w in weights])
-            return super().matrix(purpose, moves, weights, *rest)
+            return super().matrix(purpose, sensitivity, weights, *rest)
 
     return Recording
 

@@ -35,8 +35,8 @@ def told(purpose, change):
     """A measurement whose sensitivity is misstated."""
 
     def lying(real):
-        def measure_it(self, name, exact, shape, moves, share=WHOLE):
-            return real(self, name, exact, shape, change(moves) if name == purpose else moves, share)
+        def measure_it(self, name, exact, shape, sensitivity, share=WHOLE):
+            return real(self, name, exact, shape, change(sensitivity) if name == purpose else sensitivity, share)
 
         return measure_it
 

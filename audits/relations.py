@@ -16,7 +16,7 @@ from covey._core.relations.literals import Cells
 from covey._core.tables.counts import part
 from covey._methods.relations.search import Search
 from covey.privacy.budget import RELATIONS, Budget
-from covey.privacy.gate import Moves
+from covey.privacy.sensitivity import Sensitivity
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, Schema
 
@@ -210,8 +210,8 @@ def one_way_like_one_column():
     """Cells of all columns get the noise of one."""
 
     def fewer(real):
-        def measure(self, exact, shape, moves, share):
-            small = Moves(l1=2, l2_squared=Fraction(2)) if len(shape) == 1 and shape[0] > 2 else moves
+        def measure(self, exact, shape, sensitivity, share):
+            small = Sensitivity(l1=2, l2_squared=Fraction(2)) if len(shape) == 1 and shape[0] > 2 else sensitivity
             return real(self, exact, shape, small, share)
 
         return measure
@@ -223,7 +223,7 @@ def price_of_a_bounded_range():
     """A choice is paid as if its range were half of what it is."""
 
     def cheaper(real):
-        return lambda self, moves, *gumbel: real(self, moves, *gumbel) / (2 if gumbel else 1)
+        return lambda self, sensitivity, *gumbel: real(self, sensitivity, *gumbel) / (2 if gumbel else 1)
 
     return replaced((Budget, "choice_scale", cheaper))
 

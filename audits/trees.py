@@ -18,7 +18,8 @@ from covey._core.numbers.tree import Tree
 from covey._methods.regain.important import Important
 from covey.measure.query import Factor, Query
 from covey.privacy.budget import Budget
-from covey.privacy.gate import WHOLE, Gate, Joint, Moves
+from covey.privacy.gate import WHOLE, Gate, Joint
+from covey.privacy.sensitivity import Sensitivity
 from covey.synthesizers import PrivateSynthesizer
 from covey.table.schema import Field, LessEqual, Schema
 
@@ -110,11 +111,11 @@ def levels_at_the_parents_charge():
         return round_share
 
     def once(real):
-        def measure_it(self, purpose, exact, shape, moves, share=WHOLE):
+        def measure_it(self, purpose, exact, shape, sensitivity, share=WHOLE):
             j, turn = now.pop(0) if now else (None, 0)
             if turn:
                 return Joint(self, paid[id(self), j], self.steps).add(exact, shape)
-            found = real(self, purpose, exact, shape, moves, share)
+            found = real(self, purpose, exact, shape, sensitivity, share)
             paid[id(self), j] = self.book[-1]
             return found
 
@@ -127,8 +128,8 @@ def a_level_forgotten():
     """Each level gets the share of one level fewer: the last one is not in the sum."""
 
     def fewer(real):
-        def measure_it(self, purpose, exact, shape, moves, share=WHOLE):
-            return real(self, purpose, exact, shape, moves, share * 6 / 5 if purpose == "histograms" else share)
+        def measure_it(self, purpose, exact, shape, sensitivity, share=WHOLE):
+            return real(self, purpose, exact, shape, sensitivity, share * 6 / 5 if purpose == "histograms" else share)
 
         return measure_it
 
@@ -169,7 +170,7 @@ def split_on_exact_counts():
 
 def one_cell_moves():
     """A replaced row is said to move one count, as if it were added or removed."""
-    return replaced((measure, "PARTITION_MOVES", lambda _: Moves(l1=1, l2_squared=1)))
+    return replaced((measure, "PARTITION_SENSITIVITY", lambda _: Sensitivity(l1=1, l2_squared=1)))
 
 
 def ranks_halved():
@@ -183,7 +184,7 @@ def one_important_pair():
     def first(real):
         return lambda self, sizes: real(type(self)(self.attributes, self.pairs[:1]), sizes)
 
-    return replaced((Important, "moves", first))
+    return replaced((Important, "sensitivity", first))
 
 
 def best_without_noise():
@@ -214,7 +215,7 @@ def choice_for_one_row():
     """The choice of triples covers one row of a person."""
 
     def forgetting(real):
-        return lambda self, moves, *cost: real(replace(self, rows_per_person=1), moves, *cost)
+        return lambda self, sensitivity, *cost: real(replace(self, rows_per_person=1), sensitivity, *cost)
 
     return replaced((Budget, "choice_scale", forgetting))
 
@@ -223,9 +224,9 @@ def no_choice_where_nothing_stands_out():
     """No triple is looked for where the exact scores of all are small."""
 
     def peeking(real):
-        def choose(self, purpose, exact, candidates, rounds, moves):
+        def choose(self, purpose, exact, candidates, rounds, sensitivity):
             rounds = rounds if exact._sealed.max() > 0.3 * self.steps * 1500 else 1
-            return real(self, purpose, exact, candidates, rounds, moves)
+            return real(self, purpose, exact, candidates, rounds, sensitivity)
 
         return choose
 
@@ -234,12 +235,14 @@ def no_choice_where_nothing_stands_out():
 
 def scores_as_shares():
     """A score is said to move by 1, as a total variation does: these are sums, which move by 2, and a row may move two apart."""
-    return replaced((Budget, "choice_scale", lambda real: lambda self, moves, *cost: real(self, moves, *cost) / 4))
+    return replaced(
+        (Budget, "choice_scale", lambda real: lambda self, sensitivity, *cost: real(self, sensitivity, *cost) / 4)
+    )
 
 
 def one_triple():
     """However many triples are measured, they are noised like one."""
-    return replaced((covey._methods.regain.triples, "triple_moves", lambda real: lambda count: real(1)))
+    return replaced((covey._methods.regain.triples, "triple_sensitivity", lambda real: lambda count: real(1)))
 
 
 def signs_twice():
@@ -253,7 +256,7 @@ def further_queries_as_one_table():
     def first(real):
         def measure_further(queries):
             asking = real(queries)
-            found = yield [replace(ask, moves=Moves.histograms(1)) for ask in next(asking)]
+            found = yield [replace(ask, sensitivity=Sensitivity.histograms(1)) for ask in next(asking)]
             with suppress(StopIteration):
                 asking.send(found)
             return found

@@ -76,9 +76,9 @@ def test_no_stream_of_post_processing_is_seeded_with_the_key_of_noise():
     assert {"events", "margins", "tables", "pairs", "certificate", "domains", "further queries", "relations"} < noisy
     assert not public & noisy
     for noise in (
-        'gate.measure("events", exact, 3, moves)',
-        'Ask("events", parts, moves)',
-        "Ask(EVENTS, parts, moves)",
+        'gate.measure("events", exact, 3, sensitivity)',
+        'Ask("events", parts, sensitivity)',
+        "Ask(EVENTS, parts, sensitivity)",
     ):
         wrong = f'EVENTS = "events"\n{noise}\ndenoise(public("events"))'
         assert set.intersection(*names_of_streams(wrong)) == {"events"}

@@ -45,6 +45,7 @@ TESTS = {
     "covey.privacy.gate": ["tests/privacy/test_gate.py", "tests/privacy/test_selection.py"],
     "covey.privacy.gaussian": ["tests/privacy/test_gaussian.py"],
     "covey.privacy.ledger": ["tests/privacy/test_ledger.py", "tests/privacy/test_ledger_status.py"],
+    "covey.privacy.sensitivity": ["tests/privacy/test_gate.py", "tests/methods/test_neighbours.py"],
     "covey.privacy.unit": ["tests/privacy/test_ledger_status.py"],
 }
 # Tests that wait, start processes or draw for long, and that find nothing in one module that the others do not.

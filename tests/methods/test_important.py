@@ -16,7 +16,7 @@ from covey._core.tables.domain import Domain
 from covey._fitting.models import table_model
 from covey._methods.regain.important import Important, average_pairs, restore_pairs
 from covey._methods.regain.predict import focus_words
-from covey._methods.regain.triples import NO_TRIPLES, triple_moves, triple_shares
+from covey._methods.regain.triples import NO_TRIPLES, triple_sensitivity, triple_shares
 from covey.answers.replicates import Mechanism
 from covey.answers.tables import write_tables
 from covey.errors import CannotAnswerError, ParameterError
@@ -39,7 +39,7 @@ def one_hot(row, a):
 def test_one_row_moves_the_tables_no_farther_than_said_and_single_pairs_attain_it(groups):
     important = Important.of(groups, len(SIZES), pure=False)
     pairs = important.pairs or tuple((min(g[0], b), max(g[0], b)) for g in groups for b in range(4) if b != g[0])
-    moves = Important(important.attributes, pairs).moves(SIZES)
+    sensitivity = Important(important.attributes, pairs).sensitivity(SIZES)
     rows = list(product(*(range(c) for c in SIZES)))
     worst = [0.0, 0.0]
     for x in rows:
@@ -51,10 +51,10 @@ def test_one_row_moves_the_tables_no_farther_than_said_and_single_pairs_attain_i
                 centred = [np.outer(one_hot(r, a) - 1 / SIZES[a], one_hot(r, b) - 1 / SIZES[b]) for r in (x, y)]
                 l2 += np.square(centred[0] - centred[1]).sum()
             worst = [max(worst[0], l1), max(worst[1], l2)]
-    assert worst[0] <= moves.l1
-    assert worst[1] <= float(moves.l2_squared) + 1e-12
+    assert worst[0] <= sensitivity.l1
+    assert worst[1] <= float(sensitivity.l2_squared) + 1e-12
     if len(pairs) == 1:
-        assert worst == pytest.approx([moves.l1, float(moves.l2_squared)])
+        assert worst == pytest.approx([sensitivity.l1, float(sensitivity.l2_squared)])
 
 
 def test_which_pairs_are_measured_again_is_public():
@@ -63,7 +63,7 @@ def test_which_pairs_are_measured_again_is_public():
     assert len(Important.of([(3,)], 20, pure=False).pairs) == 19
     assert Important.of([(3,)], 20, pure=True).pairs == ()
     assert Important((), ((0, 1), (1, 2))).varying_pairs((2, 1, 3)) == []
-    assert Important.of([(0, 1)], 4, pure=True).moves(SIZES).l2_squared == Fraction(4, 3)
+    assert Important.of([(0, 1)], 4, pure=True).sensitivity(SIZES).l2_squared == Fraction(4, 3)
 
 
 def test_two_measurements_are_averaged_and_what_is_noise_is_not_restore_pairs():
@@ -171,7 +171,9 @@ def test_one_row_moves_scores_and_tables_no_farther_than_said_and_that_is_attain
     assert none[20:] == pytest.approx(30 * np.abs(odd))
     assert farthest.max() == 2
     assert (farthest[20:] == 2).all()
-    assert tables == triple_moves(len(TRIPLES)).l1 == triple_moves(len(TRIPLES)).l2_squared == 2 * len(TRIPLES)
+    assert (
+        tables == triple_sensitivity(len(TRIPLES)).l1 == triple_sensitivity(len(TRIPLES)).l2_squared == 2 * len(TRIPLES)
+    )
 
 
 def test_what_a_choice_costs_covers_gaussian_and_concentrated_privacy():

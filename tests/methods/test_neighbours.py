@@ -16,14 +16,15 @@ from covey._engines.rows import Counted
 from covey._entropy import Streams
 from covey._methods.driver import SIZE, count_units, run
 from covey._methods.model import Ask
-from covey._methods.regain.bits import column_sums, mean_moves, sign_pairs, sign_sums
-from covey._methods.regain.measure_tables import measure_one_way, pair_moves
+from covey._methods.regain.bits import column_sums, mean_sensitivity, sign_pairs, sign_sums
+from covey._methods.regain.measure_tables import measure_one_way, pair_sensitivity
 from covey._methods.regain.plan_tables import TablePlan
 from covey._methods.regain.table_counts import OneWayCounts
 from covey.errors import InternalError, ParameterError
 from covey.privacy.budget import make_budget
 from covey.privacy.exact import Exact
-from covey.privacy.gate import WHOLE, Gate, Moves
+from covey.privacy.gate import WHOLE, Gate
+from covey.privacy.sensitivity import Sensitivity
 from covey.release.bundle import write_bundle
 from covey.release.verify import verify_bundle
 from covey.table.schema import Field
@@ -71,7 +72,7 @@ def test_centred_pair_tables_move_as_far_as_their_formula_says_and_no_farther():
         change = (tables[1] - tables[0]) / (c[:, None] * c)
         moved.append(sum(squared(change[domain.block(a), domain.block(b)]) for a, b in combinations(range(3), 2)))
     assert moved == pytest.approx([float(added_pair_tables(sizes))] * len(moved))
-    assert added_pair_tables(sizes) == pair_moves(domain).added.l2_squared
+    assert added_pair_tables(sizes) == pair_sensitivity(domain).added.l2_squared
     # Uncentred counts move farther: to forget the centre would be noticed.
     assert max(moved) < 3
 
@@ -93,9 +94,9 @@ def gate(shares, epsilon=1, delta=0, seed=0):
 
 def test_the_gate_asks_how_far_an_added_row_moves_a_statistic():
     with pytest.raises(InternalError, match="not proved"):
-        gate({"x": WHOLE}).measure("x", Exact(np.zeros(2, np.int64)), 2, Moves(l1=2))
+        gate({"x": WHOLE}).measure("x", Exact(np.zeros(2, np.int64)), 2, Sensitivity(l1=2))
     gates = Gate(make_budget(1, 0), {"x": WHOLE}, Streams.from_seed(0)), gate({"x": WHOLE})
-    wide, narrow = (own.measure("x", Exact(np.zeros(2, np.int64)), 2, Moves.histograms(1)) for own in gates)
+    wide, narrow = (own.measure("x", Exact(np.zeros(2, np.int64)), 2, Sensitivity.histograms(1)) for own in gates)
     assert wide.sd == 2 * narrow.sd
 
 
@@ -132,7 +133,7 @@ def test_means_of_signs_have_half_the_noise():
     rows = ArrayRows(np.array(FLAGS * 50))
 
     def asked(setting):
-        return (yield [Ask("means", [column_sums(setting)], mean_moves(setting), noise="cube")])
+        return (yield [Ask("means", [column_sums(setting)], mean_sensitivity(setting), noise="cube")])
 
     one = run(asked, rows, Gate(make_budget(1, 0), {"means": WHOLE}, Streams.from_seed(0)))[0]
     own = run(asked, Counted(rows, 800, 1.0), gate({"means": WHOLE}))[0]

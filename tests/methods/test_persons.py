@@ -15,7 +15,7 @@ from covey._entropy import Streams
 from covey._methods.driver import fit as run_fit
 from covey._methods.persons.law import Reference
 from covey._methods.persons.method import RegainPersons, count_factor, independent, lag_shares, shrunk
-from covey._methods.persons.plan import PersonsPlan, few_persons, table_moves, weights_of
+from covey._methods.persons.plan import PersonsPlan, few_persons, table_sensitivity, weights_of
 from covey._methods.regain.important import Important
 from covey._methods.regain.prior import Prior
 from covey.measure.query import Factor, Query
@@ -134,8 +134,8 @@ def test_the_plan_is_public_and_its_shares_sum_to_one():
     assert few == {"person": 3, "across": 6, "event": 1, "step": 2, "two": 2}
     more = {kind: len(sets) for (kind, _), sets in PLAN.tables(200_000, budget).items()}
     assert (more["step"], more["two"]) == (4, 3)
-    moves = table_moves(weights_of(tables))
-    assert moves.l1 == moves.l2_squared == 2 * (13 + 3)
+    sensitivity = table_sensitivity(weights_of(tables))
+    assert sensitivity.l1 == sensitivity.l2_squared == 2 * (13 + 3)
     single = PersonsPlan((Category(1), *PERSONS), EVENTS, 1, True).tables(10_000, budget)
     assert {kind for kind, _ in single} == {"person", "across", "event"}
     assert all(0 not in columns for sets in single.values() for columns in sets)
@@ -165,9 +165,9 @@ def test_what_matters_most_has_larger_weights_which_are_paid_for():
     own = [[kernel(who).integers()[0] / WEIGHT_STEPS for kernel, _ in kernels] for who in people]
     apart = [[(w, x - y) for x, y, (_, w) in zip(a, b, kernels, strict=True)] for a, b in combinations(own, 2)]
     gaps = [sum(w * np.array([np.abs(x).sum(), (x**2).sum()]) for w, x in pair) for pair in apart]
-    moves = table_moves(weights_of(plan.tables(10_000, budget)))
-    assert (np.array(gaps) <= [float(moves.l1), float(moves.l2_squared)]).all()
-    unpaid = table_moves(weights_of(PLAN.tables(10_000, budget)))
+    sensitivity = table_sensitivity(weights_of(plan.tables(10_000, budget)))
+    assert (np.array(gaps) <= [float(sensitivity.l1), float(sensitivity.l2_squared)]).all()
+    unpaid = table_sensitivity(weights_of(PLAN.tables(10_000, budget)))
     assert np.max(gaps, axis=0)[0] > float(unpaid.l1)
 
 

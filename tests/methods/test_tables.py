@@ -16,7 +16,7 @@ from covey._engines.local import ArrayRows
 from covey._entropy import Streams
 from covey._methods.regain import table_counts
 from covey._methods.regain.important import Important
-from covey._methods.regain.measure_tables import matrix_is_better, rank_moves
+from covey._methods.regain.measure_tables import matrix_is_better, rank_sensitivity
 from covey._methods.regain.plan_tables import ONE_WAY_AND_PAIRS, TablePlan, pair_law
 from covey._methods.regain.predict import least_noise
 from covey._methods.regain.tables import RegainTables
@@ -107,8 +107,8 @@ def test_one_way_shares_sum_to_one_and_public_shares_to_the_rest(n, delta):
 def test_the_law_for_ranks_is_the_one_with_less_noise():
     assert not matrix_is_better(2)
     assert matrix_is_better(24)
-    moves = rank_moves(4)
-    assert (moves.l1, moves.l2_squared, moves.trace) == (8 * 64**2, 16 * 64**4, 8 * 64**2)
+    sensitivity = rank_sensitivity(4)
+    assert (sensitivity.l1, sensitivity.l2_squared, sensitivity.trace) == (8 * 64**2, 16 * 64**4, 8 * 64**2)
 
 
 def test_numbers_keep_their_shape_and_with_bins_they_lose_it():

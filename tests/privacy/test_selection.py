@@ -10,7 +10,8 @@ from scipy.stats import norm
 from covey._entropy import Streams
 from covey.errors import InternalError
 from covey.privacy.budget import Budget, Charge, PrivacyStatement, make_budget, rho_for
-from covey.privacy.gate import Exact, Gate, Moves, selection_threshold
+from covey.privacy.gate import Exact, Gate, selection_threshold
+from covey.privacy.sensitivity import Sensitivity
 
 
 def tail(m, variance):
@@ -55,7 +56,7 @@ def test_labels_of_one_person_whose_rows_share_a_weight_are_named_with_the_chanc
 def a_selecting_gate(amount, delta, seed=0, columns=1, rows_per_person=1):
     budget = Budget(Fraction(1), Fraction(1, 2), rows_per_person, Fraction(amount), selection=Fraction(delta))
     gate = Gate(budget, {"domains": Fraction(1)}, Streams.from_seed(seed))
-    return gate, gate.select("domains", Moves(l2_squared=2 * columns), columns)
+    return gate, gate.select("domains", Sensitivity(l2_squared=2 * columns), columns)
 
 
 def test_drawing_agrees_and_tells_a_threshold_that_is_one_too_low():
@@ -120,17 +121,17 @@ def test_the_book_says_what_was_spent_of_delta_and_nobody_spends_it_twice():
     with pytest.raises(InternalError, match="not paid for"):
         selection.name("c", Exact({"x": 1}))
     with pytest.raises(InternalError, match="is spent"):
-        gate.select("domains", Moves(l2_squared=2), 1)
+        gate.select("domains", Sensitivity(l2_squared=2), 1)
     halves = Gate(gate.budget, {"domains": Fraction(1)}, Streams.from_seed(0))
-    halves.select("domains", Moves(l2_squared=2), 1, Fraction(1, 2))
+    halves.select("domains", Sensitivity(l2_squared=2), 1, Fraction(1, 2))
     with pytest.raises(InternalError, match="part of δ"):
-        halves.select("domains", Moves(l2_squared=2), 1, Fraction(1, 2))
+        halves.select("domains", Sensitivity(l2_squared=2), 1, Fraction(1, 2))
 
 
 def test_pure_budgets_name_nothing():
     gate = Gate(make_budget(1), {"domains": Fraction(1)}, Streams.from_seed(0))
     with pytest.raises(InternalError):
-        gate.select("domains", Moves(l1=2, l2_squared=2), 1)
+        gate.select("domains", Sensitivity(l1=2, l2_squared=2), 1)
 
 
 def test_a_statement_cannot_spend_more_of_delta_than_its_part():

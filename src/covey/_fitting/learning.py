@@ -23,7 +23,8 @@ from covey._core.tables.events import WEIGHT_STEPS
 from covey._core.tables.learned import Counting, Noise, Occurrences, from_zero, kept_bins, kept_counts, with_margins
 from covey._engines.rows import Rows
 from covey.privacy.budget import DOMAINS, Budget
-from covey.privacy.gate import Gate, Moves, selection_threshold
+from covey.privacy.gate import Gate, selection_threshold
+from covey.privacy.sensitivity import Sensitivity
 from covey.table.codec import Codec
 from covey.table.column_drafts import NAMES, suggests
 from covey.table.description import Description
@@ -143,12 +144,12 @@ def learn(rows: Rows, described: Description, gate: Gate) -> Learned:
     columns = learned_columns(described)
     bins = tuple(column.bins for _, column in columns)
     counts, shape = rows.reduce(Counting(bins)), (len(columns), max(bins))
-    moves = column_moves(len(columns))
+    sensitivity = column_sensitivity(len(columns))
     words: dict[str, dict[str, float]] = {}
     if gate.budget.pure:
-        noisy = gate.joint(DOMAINS, moves).add(counts.map(attrgetter("histograms")), shape)
+        noisy = gate.joint(DOMAINS, sensitivity).add(counts.map(attrgetter("histograms")), shape)
     else:
-        selection = gate.select(DOMAINS, moves, len(columns))
+        selection = gate.select(DOMAINS, sensitivity, len(columns))
         noisy = selection.add(counts.map(attrgetter("histograms")), shape)
         words = {name: selection.name(name, counts.map(_words, j)) for j, (name, _) in enumerate(columns)}
     noise = Noise(noisy.sd, kept_counts(noisy.sd, noisy.law, sum(bins)), rows.n)
@@ -187,9 +188,9 @@ def _kept(schema: Schema, prefix: str, found: Mapping[str, Field | None]) -> tup
     return tuple(field for f in schema.fields if (field := found.get(f"{prefix}{f.name}", f)) is not None)
 
 
-def column_moves(columns: int) -> Moves:
+def column_sensitivity(columns: int) -> Sensitivity:
     """A replaced row leaves one bin or word of each column and enters another: 2 each in ℓ1, and in ℓ2 squared."""
-    return Moves.histograms(columns)
+    return Sensitivity.histograms(columns)
 
 
 def _words(counts: Occurrences, j: int) -> dict[str, int]:
@@ -263,13 +264,13 @@ def cost_words(cost: Mapping[str, Any], counted: str = "rows") -> str:
 
 def _standing_out(columns: int, budget: Budget, bins: int) -> float:
     """From how many rows on a bin of a number stands out of the noise."""
-    sd = column_moves(columns).deviation(budget.part(SHARE))
+    sd = column_sensitivity(columns).deviation(budget.part(SHARE))
     return float(kept_counts(sd, "laplace" if budget.pure else "gaussian", bins)[0])
 
 
 def _named(columns: int, budget: Budget) -> int:
     """From how many rows on a label is named."""
-    variance = budget.part(SHARE).variance(column_moves(columns).under(budget).l2_squared)
+    variance = budget.part(SHARE).variance(column_sensitivity(columns).under(budget).l2_squared)
     steps = WEIGHT_STEPS if budget.persons else 1  # as the gate counts
     k = budget.rows_per_person * steps
     return -(-selection_threshold(variance * steps**2, budget.selection, columns, k) // steps)

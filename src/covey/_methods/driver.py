@@ -23,12 +23,13 @@ from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Query, mean_variation
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import Certificate, certify
-from covey.privacy.gate import Exact, Gate, Measured, Moves
+from covey.privacy.gate import Exact, Gate, Measured
+from covey.privacy.sensitivity import Sensitivity
 
 T = TypeVar("T")
 SIZE = "size"  # the charge of the number of units, where it is secret
 SIZE_SHARE = Fraction(3, 100)  # of the budget: one-way tables, whose cells sum to n, refine it
-SIZE_MOVES = Moves(l1=0, l2_squared=0, summed=False, added=Moves(l1=1, l2_squared=1, summed=False))
+SIZE_SENSITIVITY = Sensitivity(l1=0, l2_squared=0, summed=False, added=Sensitivity(l1=1, l2_squared=1, summed=False))
 FURTHER = "further queries"  # the charge of queries that are measured besides what a model asks
 FURTHER_SHARE = Fraction(1, 10)  # of the budget, for all of them
 
@@ -76,7 +77,7 @@ def planned_shares(
 def count_units(rows: Rows, gate: Gate) -> Measured:
     """How many units there are, with noise. Costs "size"."""
     exact = Exact(np.array([rows.n], dtype=np.int64))
-    return gate.measure(SIZE, exact, 1, SIZE_MOVES)
+    return gate.measure(SIZE, exact, 1, SIZE_SENSITIVITY)
 
 
 def run(
@@ -180,7 +181,7 @@ class _Driver:
     def _choose(self, ask: Ask, scores: Exact[Any]) -> Measurement:
         """The places of the largest scores, as noise has them."""
         query = ask.components[0].query
-        places = self.gate.choose(ask.purpose, scores, len(query.sets), ask.rounds, ask.moves)
+        places = self.gate.choose(ask.purpose, scores, len(query.sets), ask.rounds, ask.sensitivity)
         return Measurement(query, np.array(places), 0.0, ask.noise, purpose=ask.purpose)
 
     def _released(self, ask: Ask, exact: Iterator[Exact[Any]]) -> Iterable[Measured]:
@@ -188,17 +189,17 @@ class _Driver:
         gate, components = self.gate, ask.components
         first = components[0]
         if ask.noise == "cube":
-            return [gate.cube(ask.purpose, next(exact), ask.moves, first.shape)]
+            return [gate.cube(ask.purpose, next(exact), ask.sensitivity, first.shape)]
         if ask.noise == "knorm":
             shapes = [component.shape for component in components]
-            return gate.knorm(ask.purpose, list(exact), shapes, ask.moves, ask.share)
+            return gate.knorm(ask.purpose, list(exact), shapes, ask.sensitivity, ask.share)
         if ask.noise == "independent" and len(components) == 1 and first.weight == 1:
-            return [gate.measure(ask.purpose, next(exact), first.shape, ask.moves, ask.share)]
+            return [gate.measure(ask.purpose, next(exact), first.shape, ask.sensitivity, ask.share)]
         pairs = zip(components, exact, strict=True)
         if ask.noise == "independent":
-            joint = gate.joint(ask.purpose, ask.moves, ask.share)
+            joint = gate.joint(ask.purpose, ask.sensitivity, ask.share)
             return (joint.add(value, component.shape, component.weight) for component, value in pairs)
-        matrix = gate.matrix(ask.purpose, ask.moves, ask.weights, ask.share, ask.noise == "signs")
+        matrix = gate.matrix(ask.purpose, ask.sensitivity, ask.weights, ask.share, ask.noise == "signs")
         return (matrix.add(value, *component.shape) for component, value in pairs)
 
 
@@ -218,7 +219,7 @@ def _measure_further(queries: Sequence[Query]) -> Asking[list[Measurement]]:
     """Tables of queries in one mechanism: a unit adds non-negative numbers to each that sum to 1 at most."""
     tables = sum(len(query.sets) for query in queries)
     components = [Component(query, Statistic.tables(query), int(query.starts[-1])) for query in queries]
-    return (yield [Ask(FURTHER, components, Moves.histograms(tables))])
+    return (yield [Ask(FURTHER, components, Sensitivity.histograms(tables))])
 
 
 def _with_further(fitted: Fitted, measurements: list[Measurement], n: int) -> Fitted:

@@ -24,7 +24,8 @@ from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Query
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import Certificate
-from covey.privacy.gate import WHOLE, Moves
+from covey.privacy.gate import WHOLE
+from covey.privacy.sensitivity import Sensitivity
 
 T = TypeVar("T")
 Public = Callable[[str], np.random.Generator]  # makes streams for post-processing, one per purpose
@@ -42,7 +43,7 @@ class Component:
         query: what it is.
         statistic: how it is computed: whole numbers.
         shape: of the values, which follows from public sizes; of matrix noise the rows and columns of a block.
-        weight: w in `Moves` (√w in ℓ2), which divides the variance, or the Laplace scale.
+        weight: w in `Sensitivity` (√w in ℓ2), which divides the variance, or the Laplace scale.
         divisor: of the values; where it is 1 they are counts, and the measurement is per unit.
         dtype: of the values.
     """
@@ -67,7 +68,7 @@ class Ask:
     Attributes:
         purpose: the charge that pays.
         components: what is asked.
-        moves: how far one replaced unit moves all of them: proved in docs/proofs.
+        sensitivity: how far one replaced unit moves all of them: proved in docs/proofs.
         share: of the charge.
         noise: its kind.
         weights: of the coordinates of a matrix.
@@ -76,7 +77,7 @@ class Ask:
 
     purpose: str
     components: Sequence[Component]
-    moves: Moves
+    sensitivity: Sensitivity
     share: Fraction = WHOLE
     noise: Literal["independent", "cube", "knorm", "matrix", "signs", "choice"] = "independent"
     weights: Sequence[Fraction] = ()

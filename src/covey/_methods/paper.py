@@ -27,7 +27,8 @@ from covey._core.tables.counts import Counts, integer_scores, integer_squares, j
 from covey._methods.records import Records, require_extended
 from covey.errors import ParameterError, whole_number
 from covey.privacy.budget import Charge, exact, split
-from covey.privacy.gate import Exact, Gate, Moves
+from covey.privacy.gate import Exact, Gate
+from covey.privacy.sensitivity import Sensitivity
 
 STEPS = ("projection", "weights", "points")
 THIRDS = (Fraction(1, 3),) * 3  # the shares of the steps in Theorem 5.12
@@ -92,7 +93,7 @@ def private_subspace(records: Records, par: PaperParameters, gate: Gate) -> Floa
     if t in (0, p):
         return np.eye(p)[:, :t]
     A = records.rows.reduce(integer_squares).map(_scaled, records.radius)
-    return gate.directions("projection", A, Moves(directions=par.projection_cost), t).values
+    return gate.directions("projection", A, Sensitivity(directions=par.projection_cost), t).values
 
 
 def scores(batch: Array, P: Floats, radius: float) -> Floats:
@@ -115,7 +116,7 @@ def _on_grid(sums: BlockSums, b: float, step: float) -> Integers:
 
 def noisy_sizes(F: Exact[BlockSums], s: int, gate: Gate) -> Integers:
     """|F_j| + noise on all s cells. One replaced row moves the sizes by 2 in ℓ1."""
-    return gate.measure("weights", F.map(attrgetter("sizes")), s, Moves(l1=2)).values
+    return gate.measure("weights", F.map(attrgetter("sizes")), s, Sensitivity(l1=2)).values
 
 
 def noisy_damped_means(F: Exact[BlockSums], s: int, par: PaperParameters, radius: float, gate: Gate) -> Floats:
@@ -130,9 +131,9 @@ def noisy_damped_means(F: Exact[BlockSums], s: int, par: PaperParameters, radius
     step = par.means_sensitivity / (2 * p * fineness)
     # A quotient is at most 1/step steps and right to a few units in 2^-52 of that.
     rounding = 1 + Fraction(1, 1024) + 8 * Fraction(1 / step) / 2**52
-    sensitivity = 2 * p * fineness + 2 * p * rounding
+    l1 = 2 * p * fineness + 2 * p * rounding
     on_grid = F.map(_on_grid, par.b, radius * step)
-    return np.asarray(gate.measure("points", on_grid, (s, p), Moves(l1=sensitivity)).values * step)
+    return np.asarray(gate.measure("points", on_grid, (s, p), Sensitivity(l1=l1)).values * step)
 
 
 @dataclass(frozen=True)

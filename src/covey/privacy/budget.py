@@ -218,30 +218,30 @@ class Budget:
 
     # The scale of every noise law, from how far one replaced row can move a statistic. Rows per person enter here, once.
 
-    def laplace_scale(self, moves: Fraction | int | None) -> Fraction:
+    def laplace_scale(self, sensitivity: Fraction | int | None) -> Fraction:
         """Scale of Laplace, cube and matrix noise (pure ε) for a statistic that one row moves by so much in the law's norm."""
-        if not self.pure or moves is None:
+        if not self.pure or sensitivity is None:
             raise InternalError("Laplace noise needs a pure budget and a declared sensitivity.")
-        return moves / self.per_row
+        return sensitivity / self.per_row
 
-    def variance(self, moves_squared: Fraction | int | None) -> Fraction:
+    def variance(self, sensitivity_squared: Fraction | int | None) -> Fraction:
         """Variance of Gaussian noise for a statistic that one row moves by so much in ℓ2, squared: Δ²/(2ρ)."""
-        if self.pure or moves_squared is None:
+        if self.pure or sensitivity_squared is None:
             raise InternalError("Gaussian noise needs a positive delta and a declared sensitivity.")
-        return moves_squared / (2 * self.per_row)
+        return sensitivity_squared / (2 * self.per_row)
 
     def deviation(self, l1: Fraction | int | None, l2_squared: Fraction | int | None) -> float:
         """Standard deviation of the noise on an entry: Laplace by ℓ1 under pure ε, else Gaussian by ℓ2, squared."""
         return sqrt(2) * float(self.laplace_scale(l1)) if self.pure else sqrt(self.variance(l2_squared))
 
-    def choice_scale(self, moves: Fraction | int | None, cost: Fraction = CHOICE) -> Fraction:
+    def choice_scale(self, sensitivity: Fraction | int | None, cost: Fraction = CHOICE) -> Fraction:
         """Scale of the noise on scores, each of which one row moves by so much, for one choice among them: 2Δ/ε.
 
         Geometric noise, or with the cost GUMBEL Gumbel's.
         """
-        if moves is None:
+        if sensitivity is None:
             raise InternalError("a choice needs a declared sensitivity of its scores.")
-        return 2 * moves / (self.per_row if self.pure else root_below(self.per_row / cost))
+        return 2 * sensitivity / (self.per_row if self.pure else root_below(self.per_row / cost))
 
 
 def root_below(x: Fraction) -> Fraction:

@@ -24,7 +24,8 @@ from scipy.special import ndtri
 from covey._core.arrays import Integers
 from covey._html import card, meter
 from covey.privacy.budget import Charge
-from covey.privacy.gate import Exact, Gate, Measured, Moves
+from covey.privacy.gate import Exact, Gate, Measured
+from covey.privacy.sensitivity import Sensitivity
 
 GRID = 1024  # steps per 1/n
 CONFIDENCE = Fraction(95, 100)  # with which a certificate bounds the error; the usual one
@@ -206,12 +207,12 @@ def _measure(gate: Gate, value: Exact[Integers], count: int) -> Measured:
     """
     moved = GRID + 3
     # An added row moves distances from counts over a fixed number of rows no farther (docs/proofs/neighbours.md).
-    moves = Moves(l1=count * moved, l2_squared=count * moved**2, linf=moved, summed=False)
-    moves = replace(moves, added=moves)
+    sensitivity = Sensitivity(l1=count * moved, l2_squared=count * moved**2, linf=moved, summed=False)
+    sensitivity = replace(sensitivity, added=sensitivity)
     own = count > 1 and gate.budget.pure and gate.drawn_by == "covey"
     if own and gate.allowance("certificate").laplace_scale(moved) <= CUBE_SCALE:
-        return gate.cube("certificate", value, moves, count)
-    return gate.measure("certificate", value, count, moves)
+        return gate.cube("certificate", value, sensitivity, count)
+    return gate.measure("certificate", value, count, sensitivity)
 
 
 def _quantile(law: str, miss: float = NOISE_MISS) -> float:

@@ -6,7 +6,7 @@ from the budget of one fit and a plan of how to share it; each measurement names
 the statistic, and the gate computes the scale (in `Budget`, for every law), draws the noise, adds it, and writes down what it
 did. Post-processing sees `Measured` values alone.
 
-    rows.reduce(kernel) → Exact → gate.measure(purpose, exact, Moves(…)) → Measured → everything else
+    rows.reduce(kernel) → Exact → gate.measure(purpose, exact, Sensitivity(…)) → Measured → everything else
 
 What a release says it spent is what its gate wrote down, not what was planned: `Gate.spent`, `Gate.unused`.
 """
@@ -40,6 +40,7 @@ from covey._entropy import Streams
 from covey.errors import InternalError
 from covey.privacy.budget import GUMBEL, Budget, Charge
 from covey.privacy.exact import Exact as Exact
+from covey.privacy.sensitivity import Sensitivity
 
 MARGIN = 1e-9  # relative, for the floating point of the quantile
 
@@ -64,45 +65,6 @@ def selection_threshold(variance: Fraction, delta: Fraction, columns: int, rows_
 
 Shape = int | tuple[int, ...]
 WHOLE = Fraction(1)  # share of a charge, or weight of a statistic, where nothing else is said
-
-
-@dataclass(frozen=True)
-class Moves:
-    """How far one replaced row can move a statistic: proved in docs/proofs, from public sizes alone.
-
-    A statistic without `added` is not for the promise where neighbours differ by one row more or less.
-    """
-
-    l1: Fraction | int | None = None  # Σ|change|, for Laplace noise
-    l2_squared: Fraction | int | None = None  # Σ change², for Gaussian noise; of parts times the roots of their weights
-    linf: Fraction | int | None = None  # max |change|, for the cube mechanism
-    # How much of any one of several tables moves from some entries to others while its sum stays, for K-norm noise; or how much
-    # is added to each of them, the same to all.
-    table: Fraction | int | None = None
-    trace: Fraction | int | None = None  # the nuclear norm of a symmetric matrix's change, for matrix Laplace noise
-    directions: Fraction | int | None = None  # the loss of PROJ on c·Σxxᵀ, in units of c (docs/proofs/projection.md)
-    score: Fraction | int | None = None  # the most that any one of several scores moves, for a choice among candidates
-    added: Moves | None = None  # the same for one row that is added or removed (docs/proofs/neighbours.md)
-    # Whether the statistic is a sum over records: then it is counted in the gate's steps, and the gate scales the bounds.
-    summed: bool = True
-
-    @classmethod
-    def histograms(cls, count: Fraction | int) -> Moves:
-        """Of so many histograms, or tables to which a unit adds at most 1: a replaced row moves two counts, an added one one."""
-        return cls(l1=2 * count, l2_squared=2 * count, added=cls(l1=count, l2_squared=count))
-
-    def deviation(self, budget: Budget) -> float:
-        """Of the independent noise on an entry that a budget pays for."""
-        own = self.under(budget)
-        return budget.deviation(own.l1, own.l2_squared)
-
-    def under(self, budget: Budget) -> Moves:
-        """How far neighbours of a promise are apart: a row replaced, or one more or less."""
-        if not budget.size_is_secret:
-            return self
-        if self.added is None:
-            raise InternalError("how far an added row moves this statistic is not proved: nothing is released.")
-        return self.added
 
 
 @dataclass(frozen=True)
@@ -210,45 +172,47 @@ class Gate:
     # Measurements.
 
     def measure(
-        self, purpose: str, exact: Exact[Integers], shape: Shape, moves: Moves, share: Fraction = WHOLE
+        self, purpose: str, exact: Exact[Integers], shape: Shape, sensitivity: Sensitivity, share: Fraction = WHOLE
     ) -> Measured:
         """One integer statistic with independent noise on its entries: Laplace under pure ε, Gaussian under (ε, δ).
 
         Its shape follows from public sizes. The purpose names the planned charge that pays, and the share which part of it.
         """
-        return self.joint(purpose, moves, share).add(exact, shape)
+        return self.joint(purpose, sensitivity, share).add(exact, shape)
 
-    def joint(self, purpose: str, moves: Moves, share: Fraction = WHOLE) -> Joint:
-        """Several integer statistics that one replaced row moves by `moves` together; add each of them once."""
-        moves = moves.under(self.budget)
-        steps = self.steps if moves.summed else 1
+    def joint(self, purpose: str, sensitivity: Sensitivity, share: Fraction = WHOLE) -> Joint:
+        """Several integer statistics that one replaced row moves by `sensitivity` together; add each of them once."""
+        sensitivity = sensitivity.under(self.budget)
+        steps = self.steps if sensitivity.summed else 1
         if self.budget.pure:
-            payment = self._pay(purpose, share, "laplace", lambda b: b.laplace_scale(moves.l1) * steps)
+            payment = self._pay(purpose, share, "laplace", lambda b: b.laplace_scale(sensitivity.l1) * steps)
         else:
-            payment = self._pay(purpose, share, "gaussian", lambda b: b.variance(moves.l2_squared) * steps**2)
+            payment = self._pay(purpose, share, "gaussian", lambda b: b.variance(sensitivity.l2_squared) * steps**2)
         return Joint(self, payment, steps)
 
-    def select(self, purpose: str, moves: Moves, columns: int, share: Fraction = WHOLE) -> Selection:
+    def select(self, purpose: str, sensitivity: Sensitivity, columns: int, share: Fraction = WHOLE) -> Selection:
         """Counts of labels, which are named where they stand out of Gaussian noise, in so many columns at most.
 
         Which labels occur is private. One that a single person holds is named with a chance that the budget's part of δ for
         selection pays for (docs/proofs/learned.md); it is spent here, whole. Statistics with fixed shapes may be added too:
-        `moves` is about all of them together. A person whose rows share one weight counts as so many rows of weight 1.
+        `sensitivity` is about all of them together. A person whose rows share one weight counts as so many rows of weight 1.
         """
-        moves = moves.under(self.budget)
+        sensitivity = sensitivity.under(self.budget)
         delta, k = self.budget.selection, self.budget.rows_per_person * self.steps
-        payment = self._pay(purpose, share, "gaussian", lambda b: b.variance(moves.l2_squared) * self.steps**2, delta)
+        payment = self._pay(
+            purpose, share, "gaussian", lambda b: b.variance(sensitivity.l2_squared) * self.steps**2, delta
+        )
         threshold = selection_threshold(payment.scale, delta, columns, k)
         return Selection(self, payment, self.steps, threshold, columns)
 
-    def cube(self, purpose: str, exact: Exact[Integers], moves: Moves, dimension: int) -> Measured:
+    def cube(self, purpose: str, exact: Exact[Integers], sensitivity: Sensitivity, dimension: int) -> Measured:
         """A vector of which one replaced row moves each entry by at most `linf`: the ℓ∞ mechanism, pure ε.
 
         The counts are scaled to a grid on which its sampler accepts, and divided again.
         """
-        moves = moves.under(self.budget)
-        steps = self.steps if moves.summed else 1
-        payment = self._pay(purpose, WHOLE, "cube", lambda b: b.laplace_scale(moves.linf) * steps)
+        sensitivity = sensitivity.under(self.budget)
+        steps = self.steps if sensitivity.summed else 1
+        payment = self._pay(purpose, WHOLE, "cube", lambda b: b.laplace_scale(sensitivity.linf) * steps)
         scale = payment.scale
         fine = Fraction(max(1, -(-2 * dimension // scale)))
         noise = cube_noise(fine * scale, dimension, self._generator(purpose))
@@ -261,7 +225,7 @@ class Gate:
         purpose: str,
         tables: Sequence[Exact[Integers]],
         sizes: Sequence[int],
-        moves: Moves,
+        sensitivity: Sensitivity,
         share: Fraction = WHOLE,
     ) -> list[Measured]:
         """Several tables of which one replaced row moves each by `table` at most: one draw for all of them, pure ε.
@@ -269,9 +233,9 @@ class Gate:
         Each has a sum that all tables of records share (docs/proofs/knorm.md); the grid is refined as for `cube`. Where the
         number of records is secret, the noise on that sum is the same in all of them.
         """
-        moves, loose = moves.under(self.budget), self.budget.size_is_secret
-        steps, dimension = self.steps if moves.summed else 1, sum(c - 1 for c in sizes)
-        payment = self._pay(purpose, share, "knorm", lambda b: b.laplace_scale(moves.table) * steps)
+        sensitivity, loose = sensitivity.under(self.budget), self.budget.size_is_secret
+        steps, dimension = self.steps if sensitivity.summed else 1, sum(c - 1 for c in sizes)
+        payment = self._pay(purpose, share, "knorm", lambda b: b.laplace_scale(sensitivity.table) * steps)
         scale = payment.scale
         fine = Fraction(max(1, -(-2 * (dimension + 1) // scale)))
         drawn = knorm_noise(tuple(sizes), fine * scale, self._generator(purpose), loose)
@@ -282,7 +246,12 @@ class Gate:
         return found
 
     def matrix(
-        self, purpose: str, moves: Moves, weights: Sequence[Fraction], share: Fraction = WHOLE, signs: bool = False
+        self,
+        purpose: str,
+        sensitivity: Sensitivity,
+        weights: Sequence[Fraction],
+        share: Fraction = WHOLE,
+        signs: bool = False,
     ) -> MatrixJoint:
         """Pieces of one symmetric integer matrix: matrix Laplace noise, pure ε (docs/proofs/cone.md).
 
@@ -292,37 +261,39 @@ class Gate:
         With `signs` all coordinates but the last lie in [−1, 1]: less noise (cone.md, "Signs"). What stands on the diagonal is
         then the same for all tables (n, for signs), or not asked for; `trace` is 2(p + a²), where a bounds the last coordinate.
         """
-        trace, law = moves.under(self.budget).trace, "signs" if signs else "matrix"
+        trace, law = sensitivity.under(self.budget).trace, "signs" if signs else "matrix"
         payment = self._pay(purpose, share, law, lambda b: b.laplace_scale(trace) * self.steps)
         noise = MatrixNoise(payment.scale, weights, self._generator(purpose), signs=signs)
         return MatrixJoint(self, payment, noise)
 
     def choose(
-        self, purpose: str, exact: Exact[Integers], candidates: int, rounds: int, moves: Moves
+        self, purpose: str, exact: Exact[Integers], candidates: int, rounds: int, sensitivity: Sensitivity
     ) -> tuple[int, ...]:
         """The candidates with the largest integer scores, one a round, each score with fresh geometric noise; no score leaves.
 
         A round is ε-DP for noise of scale 2·score/ε, and spends ε, or ⅘·ε² of ρ (docs/proofs/choice.md).
         """
-        chosen, score = list[int](), moves.under(self.budget).score
+        chosen, score = list[int](), sensitivity.under(self.budget).score
         for _ in range(min(rounds, candidates)):
             payment = self._pay(purpose, Fraction(1, rounds), "choice", lambda b: b.choice_scale(score) * self.steps)
             noise = geometric(payment.scale, candidates, self._generator(purpose))
             chosen.append(self._choose(exact, noise, payment, tuple(chosen)))
         return tuple(chosen)
 
-    def pick(self, purpose: str, exact: Exact[Integers], open_: Array, moves: Moves, share: Fraction = WHOLE) -> int:
+    def pick(
+        self, purpose: str, exact: Exact[Integers], open_: Array, sensitivity: Sensitivity, share: Fraction = WHOLE
+    ) -> int:
         """One of the open candidates, with probability ∝ exp(score/scale), by Gumbel noise on integer scores; no score leaves.
 
         The scale is 2·score/ε: a choice whose range is ε spends ε, or ⅕·ε² of ρ (docs/proofs/relations.md).
         """
-        score = moves.under(self.budget).score
+        score = sensitivity.under(self.budget).score
         payment = self._pay(purpose, share, "gumbel", lambda b: b.choice_scale(score, GUMBEL) * self.steps)
         return self._pick(exact, payment, open_)
 
-    def directions(self, purpose: str, exact: Exact[Floats], moves: Moves, t: int) -> Measured:
+    def directions(self, purpose: str, exact: Exact[Floats], sensitivity: Sensitivity, t: int) -> Measured:
         """PROJ, Algorithm 3, on c·Σxxᵀ for rows in the unit ball: t orthonormal directions, pure ε."""
-        lost = moves.under(self.budget).directions
+        lost = sensitivity.under(self.budget).directions
         payment = self._pay(purpose, WHOLE, "bingham", lambda b: b.laplace_scale(lost))
         drawn = self._direct(exact, payment, t)
         return Measured(drawn, float("nan"), "bingham", payment.charge)
@@ -388,7 +359,7 @@ class Joint:
     steps: int
 
     def add(self, exact: Exact[Integers], shape: Shape, weight: Fraction | int = 1) -> Measured:
-        """One of the statistics, with noise; a weight w in `moves` (√w in ℓ2) divides the variance, or the Laplace scale."""
+        """One of the statistics, with noise; a weight w (√w in its ℓ2 sensitivity) divides the variance, or the Laplace scale."""
         scale, laplace = self.payment.scale / weight, self.payment.law == "laplace"
         noise = self.gate._noise(self.payment.purpose)
         drawn = (noise.laplace if laplace else noise.gaussian)(scale, shape)

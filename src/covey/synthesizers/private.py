@@ -24,7 +24,7 @@ from covey._entropy import SEEDED_MARK, Streams
 from covey._fitting.learning import SHARE, Learned, assumed, check_learning, expected_codec, learn, with_known_domains
 from covey._fitting.models import persons_model, table_model
 from covey._fitting.used_relations import columns_of, with_relations
-from covey._methods.driver import SIZE, SIZE_MOVES, SIZE_SHARE, count_units, fit, planned_shares
+from covey._methods.driver import SIZE, SIZE_SENSITIVITY, SIZE_SHARE, count_units, fit, planned_shares
 from covey._methods.laws import PaperLaw
 from covey._methods.model import CERTIFICATE_SHARE, Fitted
 from covey._methods.paper import PaperParameters, check_options, paper_parameters, private_centres
@@ -443,7 +443,7 @@ class PrivateSynthesizer(Synthesizer):
         """
         self._choose_law(n)
         # Noise on a secret number is beyond twenty deviations once in 10^12 times. That of a public one is 0.
-        n += 0 if noisy else int(20 * SIZE_MOVES.deviation(self._budget.part(SIZE_SHARE)))
+        n += 0 if noisy else int(20 * SIZE_SENSITIVITY.deviation(self._budget.part(SIZE_SHARE)))
         if not self._budget.size_is_secret:
             check_delta(self.delta, n)
         numbers = self._codec is not None and not self._codec.flags and self._codec.fine

@@ -14,7 +14,7 @@ from covey._core.tables.domain import Domain, pair_matrix
 from covey._engines.local import ArrayRows
 from covey._entropy import Streams
 from covey._methods.model import Ask
-from covey._methods.regain.measure_tables import PairCells, measure_pairs, pair_moves
+from covey._methods.regain.measure_tables import PairCells, measure_pairs, pair_sensitivity
 from covey._methods.regain.plan_tables import pair_law
 from covey._methods.regain.table_counts import TableCounts
 from covey._methods.statistic import Statistic
@@ -41,8 +41,8 @@ def test_measured_pairs_are_the_centred_tables_plus_the_simulated_law(kind):
     hot = np.hstack([np.eye(c)[X[:, a]] - 1 / c for a, c in enumerate(DOMAIN.sizes)])
     exact = DOMAIN.off_blocks(hot.T @ hot)
     # The budget for which this law has a standard deviation of about 20.
-    moves, pure = pair_moves(DOMAIN), kind != "gaussian"
-    moved = {"gaussian": moves.l2_squared / 2, "laplace": moves.l1, "matrix": moves.trace}[kind]
+    sensitivity, pure = pair_sensitivity(DOMAIN), kind != "gaussian"
+    moved = {"gaussian": sensitivity.l2_squared / 2, "laplace": sensitivity.l1, "matrix": sensitivity.trace}[kind]
     scale = Fraction(400) if kind == "gaussian" else Fraction(20)
     law = PairLaw(kind, DOMAIN, scale)
     generator = np.random.default_rng(4)
@@ -71,11 +71,13 @@ def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
     monkeypatch.setattr(pairlaw, "MANY", 3)
     budget = a_budget(1, pure=False)
     # What a row moves gets noise of this variance.
-    amount = budget.variance(pair_moves(law.domain).l2_squared) / law.scale
+    amount = budget.variance(pair_sensitivity(law.domain).l2_squared) / law.scale
 
     def cells(_):
         pair_cells = PairCells(law.domain, law.places, pure=False)
-        return pair_cells.matrix((yield [Ask("pairs", pair_cells.components(zero, None), pair_moves(law.domain))]))
+        return pair_cells.matrix(
+            (yield [Ask("pairs", pair_cells.components(zero, None), pair_sensitivity(law.domain))])
+        )
 
     def draw():
         gate = a_gate("pairs", amount=amount, pure=False, source=source)

@@ -25,7 +25,7 @@ from covey._core.tables.events import count_bins, position_starts
 from covey._core.tables.zeros import NO_BOXES, Across, Box, Boxes, Zeros
 from covey._methods.model import Ask, Asking, Component, Fitted, Setting
 from covey._methods.persons.law import COMPARED, PersonsLaw, Reference
-from covey._methods.persons.plan import PersonsPlan, Tables, table_moves, weights_of
+from covey._methods.persons.plan import PersonsPlan, Tables, table_sensitivity, weights_of
 from covey._methods.regain.discretize import Discretization, Discretizer
 from covey._methods.regain.measure_tables import OneWayMeasurements, measure_one_way
 from covey._methods.regain.prior import Prior
@@ -36,7 +36,7 @@ from covey.measure.measurement import Measurement, Measurements, joined
 from covey.measure.query import Columns, Factor, Query
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import THREE
-from covey.privacy.gate import Moves
+from covey.privacy.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class Split:
         return replace(own, persons=np.hstack([persons, own.persons[:, last]]), events=events)
 
 
-ONE_PERSON = Moves.histograms(1)  # a person adds a vector of non-negative numbers that sum to 1 at most
+ONE_PERSON = Sensitivity.histograms(1)  # a person adds a vector of non-negative numbers that sum to 1 at most
 
 
 def measure_counts(setting: Setting, most: int) -> Asking[Measurement]:
@@ -261,7 +261,7 @@ def measure_tables(tables: Tables, factors: Sequence[Factor]) -> Asking[list[Mea
         for k, columns in enumerate(sets):
             own, shape = exact.map(entries, slice(*starts[k : k + 2])), query.shape(columns)
             components.append(Component(query, own.map(np.reshape, shape), shape, weight))
-    measured = yield [Ask("tables", components, table_moves(weights_of(tables)))]
+    measured = yield [Ask("tables", components, table_sensitivity(weights_of(tables)))]
     found = []
     for _, same in groupby(measured, lambda own: id(own.query)):
         parted = list(same)

@@ -21,7 +21,7 @@ from covey._methods.regain.triples import triple_shares
 from covey.measure.query import Columns
 from covey.privacy.budget import Budget, shown
 from covey.privacy.certificate import WORDS
-from covey.privacy.gate import Moves
+from covey.privacy.sensitivity import Sensitivity
 
 # Of the budget, for the number of events, by whether the guarantee is pure: it shapes every person.
 COUNTS = {False: Fraction(1, 10), True: Fraction(9, 100)}
@@ -153,7 +153,7 @@ class PersonsPlan:
 
     def table_sd(self, n: int, budget: Budget, whole: Budget) -> float:
         """The noise on an entry of a table of weight 1, in persons, with a part of the whole budget."""
-        return table_moves(weights_of(self.tables(n, budget, whole))).deviation(budget)
+        return table_sensitivity(weights_of(self.tables(n, budget, whole))).deviation(budget)
 
     def bin_mass(self, n: int, budget: Budget, whole: Budget) -> float:
         """Mass of a bin of an ordered attribute: so many deviations of the noise, within reason."""
@@ -165,13 +165,13 @@ def weights_of(tables: Tables) -> list[Fraction]:
     return [weight for (_, weight), sets in tables.items() for _ in sets]
 
 
-def table_moves(weights: Sequence[Fraction | int]) -> Moves:
+def table_sensitivity(weights: Sequence[Fraction | int]) -> Sensitivity:
     """How far one replaced person moves tables of these weights together (docs/proofs/persons.md).
 
     A person adds to each a vector without negative entries and with a sum of 1 at most: it moves by at most 2 in ℓ1, and its
     square by at most 2 in ℓ2.
     """
-    return Moves.histograms(sum(weights))
+    return Sensitivity.histograms(sum(weights))
 
 
 def strength(budget: Budget) -> float:

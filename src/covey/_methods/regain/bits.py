@@ -1,9 +1,9 @@
 """`regain` for bits: noisy moments → factors and sparse pairs → scores along fitted directions → centres.
 
 Every choice is fixed by public numbers before any record is read: sizes, declared limits, the budget (`plan_bits`). The
-`measure_…` parts are all that is asked of records: each yields what it asks and returns what was measured. The numbers in `Moves`
-are how far one replaced row can move a statistic; they are proved in docs/proofs/sensitivity.md and compared with brute force in
-the tests.
+`measure_…` parts are all that is asked of records: each yields what it asks and returns what was measured. The numbers in
+`Sensitivity` are how far one replaced row can move a statistic; they are proved in docs/proofs/sensitivity.md and compared with
+brute force in the tests.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from covey._core.fit.shrinkage import empirical_bayes
 from covey._core.fit.spectrum import Spectrum, noisy_spectrum
 from covey._core.fit.targets import CLOSE, DensePairs, NoisyMoments, Scores, Term
 from covey._core.fit.wide import LOW_RANK_COLUMNS, LowRankPairs
-from covey._core.noise import sensitivity
+from covey._core.noise import sensitivity as formulas
 from covey._core.noise.integers import MAX_SCALE
 from covey._core.noise.matrix import pair_deviation, simulated_matrix
 from covey._core.paper.blocks import WeightedPoints
@@ -48,7 +48,8 @@ from covey._methods.statistic import Statistic, entries
 from covey.measure.measurement import Measurement, Measurements
 from covey.measure.query import Query
 from covey.privacy.budget import Budget
-from covey.privacy.gate import WHOLE, Moves
+from covey.privacy.gate import WHOLE
+from covey.privacy.sensitivity import Sensitivity
 
 # Up to so many columns, products of three and four signs are measured as well (zCDP) if n√(2ρ) is large enough: with fewer rows
 # they cost pairs a seventh, and tell more than that only where columns depend on each other as an exclusive or does.
@@ -170,7 +171,7 @@ def declared_coding(p: int, limits: list[tuple[list[int], int]]) -> Coding | Non
 def measure_means(setting: Setting) -> Asking[Measurement]:
     """Column means alone. Counts move by at most 1 each: by 1 in ℓ∞ (pure, cube mechanism), by √p in ℓ2 (zCDP)."""
     noise: Literal["cube", "independent"] = "cube" if setting.pure else "independent"
-    (means,) = yield [Ask("means", [column_sums(setting)], mean_moves(setting), noise=noise)]
+    (means,) = yield [Ask("means", [column_sums(setting)], mean_sensitivity(setting), noise=noise)]
     return plain_means(means)
 
 
@@ -184,10 +185,10 @@ def column_sums(setting: Setting) -> Component:
     return Component(Query.products(1, np.full(p, 0.5)), signs, p, divisor=2 * setting.n)
 
 
-def mean_moves(setting: Setting) -> Moves:
+def mean_sensitivity(setting: Setting) -> Sensitivity:
     """How far a row moves `column_sums`: ones by 1 each, signs by 1 each where one is added."""
     p = setting.p
-    return Moves(linf=1, l2_squared=p, added=Moves(linf=1, l2_squared=p))
+    return Sensitivity(linf=1, l2_squared=p, added=Sensitivity(linf=1, l2_squared=p))
 
 
 def plain_means(found: Measurement) -> Measurement:
@@ -251,7 +252,7 @@ def measure_parities(setting: Setting) -> Asking[BitMoments]:
     n, p, coding = setting.n, setting.p, Coding.half(setting.p)
     weights = {1: FEW_MEAN_WEIGHT * p, 2: Fraction(1)}
     for d in (3, 4):
-        worst = max(sensitivity.odd_subsets(p, d, f) for f in range(p + 1)) if p >= 4 else 0
+        worst = max(formulas.odd_subsets(p, d, f) for f in range(p + 1)) if p >= 4 else 0
         if worst:
             weights[d] = HIGH_WEIGHT * p * p / 4 / worst
     queries = {d: Query.products(d, coding.middle) for d in range(1, 5)}
@@ -266,9 +267,9 @@ def measure_parities(setting: Setting) -> Asking[BitMoments]:
         Component(queries[d], statistic, len(queries[d].sets), weights[d], divisors.get(d, 1))
         for d, statistic in sums.items()
     ]
-    added = Moves(l2_squared=sensitivity.added_parities(p, weights))
-    moves = Moves(l2_squared=sensitivity.parity_sensitivity(p, weights), added=added)
-    mean, pair, *more = yield [Ask("moments", components, moves)]
+    added = Sensitivity(l2_squared=formulas.added_parities(p, weights))
+    sensitivity = Sensitivity(l2_squared=formulas.parity_sensitivity(p, weights), added=added)
+    mean, pair, *more = yield [Ask("moments", components, sensitivity)]
     more = [replace(m, per=n * 2**m.query.degree) for m in more]
     return BitMoments(coding, (mean, replace(pair, values=symmetric(pair.values, p)), *more))
 
@@ -312,14 +313,14 @@ def measure_coding(setting: Setting, plan: Plan) -> Asking[tuple[Coding, Measure
     returns the noisy means.
     """
     n, p = setting.n, setting.p
-    (means,) = yield [Ask("coding", [column_sums(setting)], mean_moves(setting), CENTRE_SHARE)]
+    (means,) = yield [Ask("coding", [column_sums(setting)], mean_sensitivity(setting), CENTRE_SHARE)]
     means = plain_means(means)
     centre = np.rint(np.clip(means.values, 0, 1) * UNIT).astype(np.int64)
     grid = np.geomspace(0.01, 1, RADII)
     edges = np.floor(grid * p * UNIT**2 / 4).astype(np.int64)
     exact = Statistic.sum(partial(counts.norm_counts, centre=centre, edges=edges)).map(part)
     lengths = Component(Query.derived("squared length", p, RADII + 1), exact, RADII + 1)
-    (norms,) = yield [Ask("coding", [lengths], Moves.histograms(1), 1 - CENTRE_SHARE)]
+    (norms,) = yield [Ask("coding", [lengths], Sensitivity.histograms(1), 1 - CENTRE_SHARE)]
     outside = np.cumsum(norms.values[::-1])[::-1][1:] / n  # beyond each edge
     k = counts.wide_enough(outside, plan.tail)
     if k < RADII and grid[k] < 0.8:
@@ -331,7 +332,7 @@ def measure_sizes(setting: Setting) -> Asking[Measurement]:
     """Rows by number of ones, a column beside the others: a replaced row moves the counts by 2 in ℓ1, √2 in ℓ2."""
     query = Query.derived("number of ones", setting.p, setting.p + 1)
     sizes = Component(query, Statistic.sum(counts.size_counts).map(part), setting.p + 1)
-    (histogram,) = yield [Ask("row sums", [sizes], Moves.histograms(1))]
+    (histogram,) = yield [Ask("row sums", [sizes], Sensitivity.histograms(1))]
     return histogram
 
 
@@ -343,19 +344,19 @@ def measure_scores(setting: Setting, directions: Floats, edges: Floats) -> Askin
     exact = Statistic.sum(partial(counts.score_counts, directions=quantised, edges=exact_edges)).map(part)
     query = Query.derived("score", setting.p + 1, inner + 1, t)
     scores = Component(query, exact, (t, inner + 1), divisor=setting.n)
-    (noisy,) = yield [Ask("scores", [scores], Moves.histograms(t))]
+    (noisy,) = yield [Ask("scores", [scores], Sensitivity.histograms(t))]
     return Scores(np.ldexp(quantised, -DIRECTION_BITS), edges, noisy.values, float(noisy.sd))
 
 
-def in_cone(trace: Fraction) -> Moves:
+def in_cone(trace: Fraction) -> Sensitivity:
     """Of Σhhᵀ with ‖h‖² at most so much: a difference of two such matrices, or one of them."""
-    return Moves(trace=2 * trace, added=Moves(trace=trace))
+    return Sensitivity(trace=2 * trace, added=Sensitivity(trace=trace))
 
 
-def in_ball(radius_squared: Fraction, weight: Fraction) -> Moves:
+def in_ball(radius_squared: Fraction, weight: Fraction) -> Sensitivity:
     """Of means, with this weight, and products of two coordinates of rows in a ball."""
-    added = Moves(l2_squared=sensitivity.added_in_ball(radius_squared, weight))
-    return Moves(l2_squared=sensitivity.ball_sensitivity(radius_squared, weight), added=added)
+    added = Sensitivity(l2_squared=formulas.added_in_ball(radius_squared, weight))
+    return Sensitivity(l2_squared=formulas.ball_sensitivity(radius_squared, weight), added=added)
 
 
 def sign_sums(bits: Moments) -> Integers:

@@ -24,7 +24,7 @@ from covey._methods.regain.triples import AffordableTriples, affordable_triples
 from covey.measure.measurement import Measurement
 from covey.measure.query import Query
 from covey.privacy.budget import Budget
-from covey.privacy.gate import Moves
+from covey.privacy.sensitivity import Sensitivity
 
 # Of what pairs have, for the second measurement of important pairs: most of the gain, while others lose less than a third.
 IMPORTANT_SHARE = Fraction(2, 5)
@@ -97,7 +97,7 @@ class Important:
         """The pairs both of whose attributes vary."""
         return [(a, b) for a, b in self.pairs if sizes[a] > 1 and sizes[b] > 1]
 
-    def moves(self, sizes: Sequence[int]) -> Moves:
+    def sensitivity(self, sizes: Sequence[int]) -> Sensitivity:
         """How far one replaced row moves these pair tables together (docs/proofs/sensitivity.md, "Some pairs").
 
         Counts: by 2 in ℓ1 each. Centred tables: by at most 2·max(1 − 1/c_a, 1 − 1/c_b) in squared ℓ2 each.
@@ -106,10 +106,10 @@ class Important:
         radii = [1 - Fraction(1, size) for size in sizes]
         replaced = sum((2 * max(radii[a], radii[b]) for a, b in pairs), Fraction(0))
         added = sum((radii[a] * radii[b] for a, b in pairs), Fraction(0))
-        return Moves(
+        return Sensitivity(
             l1=2 * len(pairs),
             l2_squared=replaced,
-            added=Moves(l1=len(pairs), l2_squared=added),
+            added=Sensitivity(l1=len(pairs), l2_squared=added),
         )
 
     def candidates(self, q: int) -> int:
@@ -145,7 +145,7 @@ def measure_important(
     query = Query(pairs, tables.factors(bin_of), "centred")
     cells = PairCells(domain, [place_of(domain, a, [b]) for a, b in pairs], pure)
     components = cells.components(tables.pairs(bin_of), query)
-    measurements = yield [Ask("important", components, important.moves(domain.sizes))]
+    measurements = yield [Ask("important", components, important.sensitivity(domain.sizes))]
     return replace(measurements[-1], values=cells.centred_tables(measurements), sd=cells.sd(measurements))
 
 

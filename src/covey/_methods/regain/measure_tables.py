@@ -1,7 +1,7 @@
 """All that `regain` measures of tables of categories and numbers: one-way tables, trees, pair tables, dependence, ranks.
 
 Every `measure_…` yields what it asks (`Ask`: described statistics, the charge that pays, how far one row moves them) and returns
-noisy measurements. The numbers in `Moves` are how far one replaced row can move a statistic; they are proved in
+noisy measurements. The numbers in `Sensitivity` are how far one replaced row can move a statistic; they are proved in
 docs/proofs/sensitivity.md and docs/proofs/trees.md, and compared with brute force in the tests.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from covey._core.arrays import Floats, Integers
 from covey._core.fit.shrinkage import group_counts
 from covey._core.fit.spectrum import UNIT, RankScores, flips, rank_matrix
-from covey._core.noise import sensitivity
+from covey._core.noise import sensitivity as formulas
 from covey._core.noise.integers import loose_deviations
 from covey._core.noise.pairlaw import PairLaw, Places, contrast_weights, contrasts, from_contrasts
 from covey._core.numbers.grid import Attribute, Category, grids
@@ -28,7 +28,8 @@ from covey._methods.regain.table_counts import OneWayCounts, TableCounts
 from covey._methods.statistic import Statistic, entries
 from covey.measure.measurement import NOTHING, Measurement
 from covey.measure.query import Every, Factor, Query
-from covey.privacy.gate import WHOLE, Moves
+from covey.privacy.gate import WHOLE
+from covey.privacy.sensitivity import Sensitivity
 
 if TYPE_CHECKING:
     from covey._methods.regain.plan_one_way import Draw
@@ -41,7 +42,7 @@ ONE_WAY_AND_PAIRS = "columns and pairs"
 GROUP_SHARE = Fraction(1, 4)  # of an attribute's one-way charge, for the counts of its groups: these are few
 
 # How far one row moves counts of a partition of all codes: a replaced row leaves one range and enters another.
-PARTITION_MOVES = Moves(l1=2, l2_squared=2, table=1, added=Moves(l1=1, l2_squared=1, table=1))
+PARTITION_SENSITIVITY = Sensitivity(l1=2, l2_squared=2, table=1, added=Sensitivity(l1=1, l2_squared=1, table=1))
 
 
 # One-way tables.
@@ -128,7 +129,7 @@ class _HistogramDraw:
     def ask(self, attributes: Sequence[Attribute], counts: OneWayCounts) -> Ask:
         """What the gate is asked."""
         components = [histogram.component(attributes, counts) for histogram in self.histograms]
-        return Ask("histograms", components, PARTITION_MOVES, self.share, noise=self.noise)
+        return Ask("histograms", components, PARTITION_SENSITIVITY, self.share, noise=self.noise)
 
 
 def _measure_categories(
@@ -205,7 +206,7 @@ def measure_trees(
         for j, tree in growing.items():
             factor = Factor(tree.edges, np.arange(len(tree.edges) - 1))
             component = Component(counts.query(j, factor), exact[j], factor.size)
-            asks.append(Ask(purpose, [component], PARTITION_MOVES, share(j, turn)))
+            asks.append(Ask(purpose, [component], PARTITION_SENSITIVITY, share(j, turn)))
         last_rounds |= dict(zip(growing, (yield asks), strict=True))
         for j, tree in growing.items():
             tree.see(last_rounds[j].values, float(last_rounds[j].sd))
@@ -235,7 +236,7 @@ def _size_estimates(
 # Pair tables.
 
 
-def pair_moves(domain: Domain) -> Moves:
+def pair_sensitivity(domain: Domain) -> Sensitivity:
     """How far one replaced row moves the pair tables, under each law. Attributes with a single category never move.
 
     Laplace on one-hot cells: q(q−1)/2 tables by 2 in ℓ1. Gaussian on centred tables: docs/proofs/sensitivity.md. Matrix Laplace
@@ -243,14 +244,14 @@ def pair_moves(domain: Domain) -> Moves:
     """
     varying = [size for size in domain.sizes if size > 1]
     tables = len(varying) * (len(varying) - 1) // 2
-    length = sensitivity.simplex_radius_squared(varying)
-    replaced = sensitivity.pair_table_sensitivity(domain.sizes)
-    added = sensitivity.added_pair_tables(domain.sizes)
-    return Moves(
+    length = formulas.simplex_radius_squared(varying)
+    replaced = formulas.pair_table_sensitivity(domain.sizes)
+    added = formulas.added_pair_tables(domain.sizes)
+    return Sensitivity(
         l1=2 * tables,
         l2_squared=replaced,
         trace=2 * length,
-        added=Moves(l1=tables, l2_squared=added, trace=length),
+        added=Sensitivity(l1=tables, l2_squared=added, trace=length),
     )
 
 
@@ -279,7 +280,7 @@ def _pairs_with_matrix_noise(counts: Statistic, query: Query, domain: Domain) ->
     """Matrix Laplace noise, on sums of products of contrasts, which are integers (docs/proofs/cone.md)."""
     everything = (slice(None), slice(None))
     component = Component(query, counts.map(contrasts, domain), everything)
-    ask = Ask("pairs", [component], pair_moves(domain), noise="matrix", weights=contrast_weights(domain))
+    ask = Ask("pairs", [component], pair_sensitivity(domain), noise="matrix", weights=contrast_weights(domain))
     (measurement,) = yield [ask]
     return domain.off_blocks(from_contrasts(measurement.values, domain))
 
@@ -287,7 +288,7 @@ def _pairs_with_matrix_noise(counts: Statistic, query: Query, domain: Domain) ->
 def _pairs_with_cell_noise(counts: Statistic, query: Query, law: PairLaw) -> Asking[Floats]:
     """Laplace noise on counts, or Gaussian noise on centred counts."""
     cells = PairCells(law.domain, law.places, pure=law.family == "laplace")
-    ask = Ask("pairs", cells.components(counts, query), pair_moves(law.domain))
+    ask = Ask("pairs", cells.components(counts, query), pair_sensitivity(law.domain))
     measurements = yield [ask]
     return cells.centred(measurements)
 
@@ -386,8 +387,8 @@ def measure_jointly(tables: TableCounts, draw: JointDraw) -> Asking[JointMeasure
     cells = PairCells(domain, draw.law.places, pure=False)
     histogram_components = _weighted_histograms(tables, draw.weights)
     pair_components = cells.components(tables.pairs(bin_of), query)
-    moves = Moves(l2_squared=sensitivity.pair_table_sensitivity(domain.sizes, draw.weights))
-    measurements = yield [Ask(ONE_WAY_AND_PAIRS, [*histogram_components, *pair_components], moves)]
+    sensitivity = Sensitivity(l2_squared=formulas.pair_table_sensitivity(domain.sizes, draw.weights))
+    measurements = yield [Ask(ONE_WAY_AND_PAIRS, [*histogram_components, *pair_components], sensitivity)]
     histograms = measurements[: len(histogram_components)]
     values = cells.centred(measurements[len(histogram_components) :])
     pairs = Measurement(query, values, draw.law.sd, draw.law.family, tables.n, ONE_WAY_AND_PAIRS)
@@ -426,35 +427,35 @@ def measure_dependence(tables: TableCounts) -> Asking[DependenceTest]:
     statistic = tables.pairs(bin_of).map(dependence, tables.domain)
     component = Component(_all_pairs(tables, bin_of), statistic, 1)
     varying = sum(size > 1 for size in tables.domain.sizes)
-    (measurement,) = yield [Ask("look", [component], dependence_moves(varying))]
+    (measurement,) = yield [Ask("look", [component], dependence_test_sensitivity(varying))]
     scale = tables.n * varying * (varying - 1)
     return DependenceTest(float(measurement.values[0]) / scale, float(measurement.sd) / scale)
 
 
-def dependence_moves(q: int) -> Moves:
+def dependence_test_sensitivity(q: int) -> Sensitivity:
     """How far one row moves the dependence of the pairs of q attributes (docs/proofs/sensitivity.md, neighbours.md)."""
-    replaced = sensitivity.dependence_sensitivity(q)
-    added = sensitivity.dependence_sensitivity(q, added=True)
-    return Moves(
+    replaced = formulas.dependence_sensitivity(q)
+    added = formulas.dependence_sensitivity(q, added=True)
+    return Sensitivity(
         l1=replaced,
         l2_squared=replaced**2,
         summed=False,
-        added=Moves(l1=added, l2_squared=added**2, summed=False),
+        added=Sensitivity(l1=added, l2_squared=added**2, summed=False),
     )
 
 
 # Rank covariances.
 
 
-def rank_moves(p: int) -> Moves:
+def rank_sensitivity(p: int) -> Sensitivity:
     """How far one replaced row moves the sums of products of two scores of p attributes (docs/proofs/trees.md)."""
     pairs = p * (p - 1) // 2
     turned = flips(p)
-    return Moves(
+    return Sensitivity(
         l1=2 * UNIT**2 * turned,
         l2_squared=4 * UNIT**4 * turned,
         trace=2 * p * UNIT**2,
-        added=Moves(l1=UNIT**2 * pairs, l2_squared=UNIT**4 * pairs, trace=p * UNIT**2),
+        added=Sensitivity(l1=UNIT**2 * pairs, l2_squared=UNIT**4 * pairs, trace=p * UNIT**2),
     )
 
 
@@ -476,9 +477,9 @@ def measure_ranks(tables: TableCounts, bin_of: list[Integers], scores: RankScore
     products = tables.pairs(bin_of).map(rank_matrix, scores)
     if pure and matrix_is_better(p):
         component = Component(query, products, (slice(None), slice(None)))
-        ask = Ask("ranks", [component], rank_moves(p), noise="matrix", weights=[WHOLE] * p)
+        ask = Ask("ranks", [component], rank_sensitivity(p), noise="matrix", weights=[WHOLE] * p)
         (matrix,) = yield [ask]
         return replace(matrix, values=matrix.values[above_diagonal])
     component = Component(query, products.map(entries, *above_diagonal), len(above_diagonal[0]))
-    (measurement,) = yield [Ask("ranks", [component], rank_moves(p))]
+    (measurement,) = yield [Ask("ranks", [component], rank_sensitivity(p))]
     return measurement

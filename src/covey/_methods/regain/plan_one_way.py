@@ -20,7 +20,7 @@ from covey._core.numbers.grid import BRANCHING, Attribute, Category, NumberGrid,
 from covey._core.tables.domain import Domain
 from covey._methods.regain.important import ONE_WAY_WEIGHT
 from covey.privacy.budget import Budget, exact
-from covey.privacy.gate import Moves
+from covey.privacy.sensitivity import Sensitivity
 
 NUMBER_WEIGHT = 2.0  # of a number among the one-way charges, beside a category with as many codes
 # What a round of a tree is charged, in charges of the round before: later rounds see single values.
@@ -170,7 +170,7 @@ class OneWayPlan:
                 at_scale_one = knorm_deviations(sizes, budget.size_is_secret)
                 deviations[members] = np.array(at_scale_one) * float(charge.laplace_scale(1))
             else:
-                deviations[members] = Moves.histograms(1).deviation(charge)
+                deviations[members] = Sensitivity.histograms(1).deviation(charge)
         return deviations
 
     def noise_ratio(self, budget: Budget) -> float:
@@ -180,7 +180,7 @@ class OneWayPlan:
         varying = self.domain.counts > 1
         roots = np.sqrt(self.domain.counts[varying])
         # Laplace noise with shares in proportion to √c: Σ√c/√c_j times that of a table which has all of the budget.
-        laplace = Moves.histograms(1).deviation(budget) * float(roots.sum()) * float((1 / roots).mean())
+        laplace = Sensitivity.histograms(1).deviation(budget) * float(roots.sum()) * float((1 / roots).mean())
         planned = float(self.deviations(budget)[varying].mean())
         return max(1.0, laplace / planned)
 

@@ -28,7 +28,7 @@ from covey._core.numbers.grid import Attribute, Category, grids
 from covey._core.tables.domain import Domain
 from covey._methods.model import CERTIFICATE_SHARE
 from covey._methods.regain.important import IMPORTANT_SHARE, NOTHING, TARGET_SHARE, Important
-from covey._methods.regain.measure_tables import ONE_WAY_AND_PAIRS, dependence_moves, pair_moves
+from covey._methods.regain.measure_tables import ONE_WAY_AND_PAIRS, dependence_test_sensitivity, pair_sensitivity
 from covey._methods.regain.plan_one_way import OneWayPlan, nominal_domain
 from covey._methods.regain.triples import triple_shares
 from covey.privacy.budget import Budget
@@ -92,13 +92,13 @@ def pair_law(domain: Domain, budget: Budget, steps: int = 1) -> PairLaw:
     varying = sum(size > 1 for size in domain.sizes)
     if varying < 2 or not budget.amount:
         return unmeasured
-    moves = pair_moves(domain).under(budget)
+    sensitivity = pair_sensitivity(domain).under(budget)
     if budget.pure:
-        laplace = PairLaw("laplace", domain, budget.laplace_scale(moves.l1), steps)
-        matrix = PairLaw("matrix", domain, budget.laplace_scale(moves.trace), steps)
+        laplace = PairLaw("laplace", domain, budget.laplace_scale(sensitivity.l1), steps)
+        matrix = PairLaw("matrix", domain, budget.laplace_scale(sensitivity.trace), steps)
         laws = [laplace, matrix]
     else:
-        laws = [PairLaw("gaussian", domain, budget.variance(moves.l2_squared), steps)]
+        laws = [PairLaw("gaussian", domain, budget.variance(sensitivity.l2_squared), steps)]
     drawable = [law for law in laws if law.drawable]
     return min(drawable, key=lambda law: law.sd, default=unmeasured)
 
@@ -114,7 +114,7 @@ def signal_to_noise(n: int, domain: Domain, budget: Budget) -> float:
     sd = pair_law(bins, budget).sd
     if sd <= 0:
         return float(n)
-    moved = float(pair_moves(bins).under(budget).l2_squared or 0)
+    moved = float(pair_sensitivity(bins).under(budget).l2_squared or 0)
     return float(n * moved**0.5 / sd)
 
 
@@ -346,7 +346,7 @@ class TablePlan:
         """The deviation of the test's noise, as a mean total variation, for `TEST_SHARE` of a budget."""
         varying = len(self._varying)
         tables = varying * (varying - 1)
-        return dependence_moves(varying).deviation(budget.part(TEST_SHARE)) / (n * tables)
+        return dependence_test_sensitivity(varying).deviation(budget.part(TEST_SHARE)) / (n * tables)
 
     def dependence_test_share(self, n: int, budget: Budget) -> Fraction:
         """The test's share: a tenth, or less where its noise stays below a third of the dependence that it must detect."""

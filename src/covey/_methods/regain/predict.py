@@ -43,7 +43,7 @@ from covey._methods.regain.tables import CENTRES
 from covey._methods.regain.triples import triple_noise
 from covey.errors import ParameterError
 from covey.privacy.budget import Budget
-from covey.privacy.gate import Moves
+from covey.privacy.sensitivity import Sensitivity
 from covey.privacy.unit import ADD_REMOVE, REPLACE
 
 # Pure laws are taken where their expected noise on pairs is at most so many times the Gaussian one's, for flags by the kind of
@@ -259,7 +259,7 @@ def expected_focus(plan: TablePlan, n: int, budget: Budget) -> dict[str, float]:
         return pair_law(guess, budget.part(own.expected_shares(n, budget, rest)["pairs"])).sd / n
 
     share = budget.part(plan.shares(n, budget, rest)["important"])
-    first, second = others(plan), own.moves(guess.sizes).deviation(share) / n
+    first, second = others(plan), own.sensitivity(guess.sizes).deviation(share) / n
     both = 1 / (1 / first**2 + 1 / second**2) ** 0.5 if first > 0 else second
     without = Important(target=own.target, triples=own.triples) if own.triples else NOTHING
     found = {"important": both, "others": first, "without": others(TablePlan(plan.attributes, without))}
@@ -314,8 +314,8 @@ def one_way_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
     """The noise on a share of a one-way table, as far as denoising leaves it."""
     budget, plan = budget.part(1 - CERTIFICATE_SHARE), TablePlan(tuple(Category(size) for size in sizes if size > 1))
     own = budget.part(Fraction(histogram_share(n, plan.domain, budget)))
-    moves = Moves.histograms(len(plan.attributes))
-    sd = float(plan.one_way.deviations(own).mean()) if budget.pure else moves.deviation(own)
+    sensitivity = Sensitivity.histograms(len(plan.attributes))
+    sd = float(plan.one_way.deviations(own).mean()) if budget.pure else sensitivity.deviation(own)
     return ONE_WAY_LEFT * sd / n
 
 
@@ -326,7 +326,7 @@ def pair_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
     if all(c <= 2 for c in sizes):
         return expected_pair_noise(n, max(len(sizes), 2), budget)
     if sum(c > 1 for c in sizes) < 2:
-        return Moves.histograms(1).deviation(budget) / n
+        return Sensitivity.histograms(1).deviation(budget) / n
     share = Fraction(1 - histogram_share(n, domain, budget))
     law = pair_law(planned_bins(domain), budget.part(max(share, Fraction(1, 10))))
     return law.sd / n if law.family != "none" else BLIND / LEFT_AFTER_DENOISING

@@ -27,14 +27,15 @@ from covey._core.tables.counts import CODE_BITS, UNIT, RealGrid, Spread, part
 from covey._methods.laws import BodyLaw
 from covey._methods.model import Ask, Asking, Component, Fitted, Setting, with_certificate
 from covey._methods.regain.bits import in_ball, in_cone, shrunken
-from covey._methods.regain.measure_tables import PARTITION_MOVES, measure_trees
+from covey._methods.regain.measure_tables import PARTITION_SENSITIVITY, measure_trees
 from covey._methods.regain.table_counts import OneWayCounts
 from covey._methods.statistic import Statistic, entries
 from covey.errors import ParameterError
 from covey.measure.measurement import Measurement
 from covey.measure.query import Every, Query
 from covey.privacy.budget import Budget
-from covey.privacy.gate import WHOLE, Moves
+from covey.privacy.gate import WHOLE
+from covey.privacy.sensitivity import Sensitivity
 
 # Shares of the budget, tuned on the tables of benchmarks/bodies.py.
 MARGINS = Fraction(35, 100)
@@ -171,7 +172,7 @@ def measure_radius(setting: Setting, spread: Spread) -> Asking[int]:
     edges = np.floor(grid * UNIT**2).astype(np.int64)
     exact = Statistic.sum(partial(counts.length_counts, spread=spread, edges=edges)).map(part)
     lengths = Component(Query.derived("squared length", p, len(edges) + 1), exact, len(edges) + 1)
-    (histogram,) = yield [Ask("radius", [lengths], PARTITION_MOVES)]
+    (histogram,) = yield [Ask("radius", [lengths], PARTITION_SENSITIVITY)]
     beyond = np.cumsum(histogram.values[::-1])[::-1][1:] / n
     beyond[beyond < CLEAR * histogram.sd / n * np.sqrt(np.arange(len(grid), 0, -1))] = 0
     beyond = np.maximum.accumulate(beyond[::-1])[::-1]
@@ -223,8 +224,10 @@ def measure_scales(setting: Setting) -> Asking[tuple[Floats, Floats, float]]:
     n, p = setting.n, setting.p
     sums = Statistic.sum(counts.scale_sums).map(part)
     means = Component(Query(Every(2 * p, 1), {}, "product"), sums, 2 * p, divisor=n * UNIT)
-    moves = Moves(linf=UNIT, l2_squared=2 * p * UNIT**2, added=Moves(linf=UNIT, l2_squared=2 * p * UNIT**2))
-    (noisy,) = yield [Ask("means", [means], moves, noise="cube" if setting.pure else "independent")]
+    sensitivity = Sensitivity(
+        linf=UNIT, l2_squared=2 * p * UNIT**2, added=Sensitivity(linf=UNIT, l2_squared=2 * p * UNIT**2)
+    )
+    (noisy,) = yield [Ask("means", [means], sensitivity, noise="cube" if setting.pure else "independent")]
     half = 0.5 / UNIT  # what cutting off takes, on average
     mean, square = np.split(noisy.values + half, 2)
     return np.asarray(mean), np.asarray(square), float(noisy.sd)

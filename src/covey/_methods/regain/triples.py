@@ -25,7 +25,7 @@ from covey._methods.statistic import Statistic, entries
 from covey.measure.measurement import Measurement
 from covey.measure.query import Columns, Factor, Query, mixed_table
 from covey.privacy.budget import Budget
-from covey.privacy.gate import Moves
+from covey.privacy.sensitivity import Sensitivity
 
 # Of what pairs have, for selecting and measuring together: costs the pairs 8% more noise.
 TRIPLE_SHARE = Fraction(3, 20)
@@ -37,7 +37,7 @@ MOST_CELLS = 4_000_000  # of all candidates' tables together: 32 MB
 MOST_COMPARISONS = 5_000_000_000  # rows times candidates: a minute
 MEAN_ABSOLUTE_NORMAL = sqrt(2 / np.pi)  # mean of a standard normal's absolute value
 
-SELECTION_MOVES = Moves(score=2, added=Moves(score=1))  # a row moves each score by 2 at most (docs/proofs/choice.md)
+SELECTION_SENSITIVITY = Sensitivity(score=2, added=Sensitivity(score=1))  # of each score (docs/proofs/choice.md)
 
 
 # The public plan.
@@ -85,14 +85,14 @@ def triple_shares(pairs: Fraction, is_affordable: Callable[[Fraction], bool]) ->
     return {"pairs": pairs - measuring - selecting, "choosing triples": selecting, "triples": measuring}
 
 
-def triple_moves(count: int) -> Moves:
+def triple_sensitivity(count: int) -> Sensitivity:
     """How far one replaced row moves the tables of so many triples: it leaves a cell and enters one in each."""
-    return Moves.histograms(count)
+    return Sensitivity.histograms(count)
 
 
 def triple_noise(count: int, budget: Budget) -> float:
     """The deviation of the noise on a cell of one of so many triples, in rows."""
-    return triple_moves(count).deviation(budget)
+    return triple_sensitivity(count).deviation(budget)
 
 
 # What triples are looked for in.
@@ -238,7 +238,7 @@ def _select(candidates: Candidates, counts: Statistic, count: int, setting: Sett
     chance = np.rint(_expected_by_chance(candidates, count, setting) * setting.steps).astype(np.int64)
     missed = counts.map(deviations, expected, candidates.starts, candidates.signs)
     scores = Component(candidates.query, missed.map(np.subtract, chance), len(candidates.sets))
-    ask = Ask("choosing triples", [scores], SELECTION_MOVES, noise="choice", rounds=count)
+    ask = Ask("choosing triples", [scores], SELECTION_SENSITIVITY, noise="choice", rounds=count)
     (selection,) = yield [ask]
     return list(selection.values)
 
@@ -268,7 +268,7 @@ def _measure(candidates: Candidates, counts: Statistic, selected: list[int]) -> 
     for k in selected:
         cells = candidates.cells(k)
         components.append(Component(candidates.query, counts.map(entries, cells), cells.stop - cells.start))
-    return (yield [Ask("triples", components, triple_moves(len(components)))])
+    return (yield [Ask("triples", components, triple_sensitivity(len(components)))])
 
 
 def _goal(candidates: Candidates, selected: list[int], measurements: list[Measurement], n: int) -> Triples | None:

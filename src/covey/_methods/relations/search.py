@@ -37,7 +37,8 @@ from covey._engines.rows import Mapped, Rows
 from covey._methods.statistic import entries
 from covey.privacy.budget import GUMBEL, RELATIONS, Budget
 from covey.privacy.exact import Exact
-from covey.privacy.gate import Gate, Measured, Moves
+from covey.privacy.gate import Gate, Measured
+from covey.privacy.sensitivity import Sensitivity
 
 SHARE_OF_RELATIONS = Fraction(1, 10)  # of the budget; at half of it three times as many rows contradict themselves
 ONE_WAY, CHOOSE, CONFIRM, TABLES = Fraction(3, 20), Fraction(9, 20), Fraction(1, 5), Fraction(1, 5)  # of the charge
@@ -61,8 +62,8 @@ FUNCTION_HANDICAP = 0.04  # of the rows: many columns are half a function of ano
 THRESHOLD_HANDICAP = 0.05  # of the rows: an implication that says the same is simpler
 TIGHT, APART = 0.25, 0.6  # differences are measured where so few rows are far apart, and by chance so many were
 # A row added or removed moves all scores to one side: their range is half of that of a replaced row.
-ONE = Moves(l1=1, l2_squared=1, score=1, added=Moves(l1=1, l2_squared=1, score=Fraction(1, 2)))
-TWO = Moves.histograms(1)
+ONE = Sensitivity(l1=1, l2_squared=1, score=1, added=Sensitivity(l1=1, l2_squared=1, score=Fraction(1, 2)))
+TWO = Sensitivity.histograms(1)
 
 
 @dataclass(frozen=True)
@@ -174,14 +175,16 @@ class Search:
         alike = self.columns[function.target].labels == self.columns[function.source].labels
         return 0.0 if function.map else 0.1 if alike else FUNCTION_HANDICAP
 
-    def _measure(self, exact: Exact[Integers], shape: tuple[int, ...], moves: Moves, share: Fraction) -> Measured:
+    def _measure(
+        self, exact: Exact[Integers], shape: tuple[int, ...], sensitivity: Sensitivity, share: Fraction
+    ) -> Measured:
         self.left -= share
-        return self.gate.measure(RELATIONS, exact, shape, moves, share)
+        return self.gate.measure(RELATIONS, exact, shape, sensitivity, share)
 
     def _one_way(self, public: np.random.Generator) -> list[Floats]:
         """Shares of the cells of each column."""
-        domain, n, moves = self.cells.domain, float(self.n), Moves.histograms(len(self.columns))
-        found = self._measure(self.tables.map(np.diagonal), (domain.total,), moves, ONE_WAY)
+        domain, n, sensitivity = self.cells.domain, float(self.n), Sensitivity.histograms(len(self.columns))
+        found = self._measure(self.tables.map(np.diagonal), (domain.total,), sensitivity, ONE_WAY)
         each = zip(np.split(found.values.astype(np.float64), domain.starts[1:-1]), self.columns, strict=True)
         return [denoise_histogram(own, found.sd, n, column.kind != "label", public) / n for own, column in each]
 
