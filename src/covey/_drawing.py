@@ -126,7 +126,7 @@ def draw_persons(make: MakePersons, m: int, wishes: Sequence[Wish], streams: Str
         its = keep[owner]
         people = {name: column.filter(keep) for name, column in persons.items()}
         visits = {name: column.filter(its) for name, column in events.items()}
-        yield {**people, unit: made(unit, ids[keep])}, {**visits, link: made(link, ids[owner[its]])}
+        yield {**people, unit: made(ids[keep])}, {**visits, link: made(ids[owner[its]])}
 
 
 def drawn_columns(described: Description, drawn: Histories, public: np.random.Generator, first: int = 1) -> Both:
@@ -140,8 +140,8 @@ def drawn_columns(described: Description, drawn: Histories, public: np.random.Ge
         rows = np.lexsort((cells, drawn.owner))
         visits = {name: column.gather(rows) for name, column in visits.items()}
     ids = np.arange(first, first + drawn.n)
-    visits = {part.link: made(part.link, ids[drawn.owner]), **visits}
+    visits = {part.link: made(ids[drawn.owner]), **visits}
     if link.numbered and link.order is not None:  # it counts a person's events
-        visits[link.order] = made(link.order, drawn.places + 1)
+        visits[link.order] = made(drawn.places + 1)
         visits = {name: visits[name] for name in (part.link, *part.schema.names)}
-    return {unit.link: made(unit.link, ids), **people}, visits
+    return {unit.link: made(ids), **people}, visits

@@ -125,11 +125,11 @@ def arrow_column(name: str, values: Any) -> pl.Series | Words:
         places = _places(name, values.indices, len(words))
         text = pa.types.is_string(words.type) or pa.types.is_large_string(words.type)
         if text and len(words) <= MANY_WORDS and not words.null_count:
-            return Words(places, pl.Series(name, words, dtype=pl.String))
+            return Words(places, pl.Series(words, dtype=pl.String))
         values = pa.DictionaryArray.from_arrays(pa.array(places, mask=places < 0), words).cast(words.type)
     elif pa.types.is_timestamp(values.type) and values.type.tz is not None:
         values = values.cast(pa.timestamp(values.type.unit, "UTC"))  # the same instants; polars knows fewer zones
-    return plain(pl.Series(name, values))
+    return plain(pl.Series(values))
 
 
 def _places(name: str, places: Any, count: int) -> Array:

@@ -109,9 +109,9 @@ class Labels:
     def render(self, cells: Integers) -> pl.Series:
         """A column of values."""
         if self.field.type == "boolean" and self.field.written != "string":
-            flags = pl.Series(self.field.name, cells == 1)
+            flags = pl.Series(cells == 1)
             return _with_holes(flags if self.field.written == "boolean" else flags.cast(pl.Int64), cells)
-        names = pl.Series(self.field.name, self.field.labels, dtype=pl.String)
+        names = pl.Series(self.field.labels, dtype=pl.String)
         return _with_holes(names.gather(np.where(cells == MISSING, 0, cells)), cells)
 
     def meets(self, condition: Condition, cells: Integers) -> Mask:
@@ -257,10 +257,10 @@ class Grid:
         """A column of values."""
         filled = np.where(self.has_value(cells), cells, self.axis.low)
         if self.field.type == "number":
-            series = pl.Series(self.field.name, self.value(filled))
+            series = pl.Series(self.value(filled))
         else:
             steps = filled * {"datetime": 1000, "time": 10**9}.get(self.field.type, 1)
-            series = pl.Series(self.field.name, steps)
+            series = pl.Series(steps)
             series = series.cast(dtype_of(self.field))
         if self.words:
             series = self._with_special(series, cells)
@@ -273,7 +273,7 @@ class Grid:
             written = written.str.replace(" ", "T", literal=True)  # as a column without special values is written
         for word, cell in self.words.items():
             written = written.set(pl.Series(cells == cell), word)
-        return written.alias(self.field.name)
+        return written
 
     def meets(self, condition: Condition, cells: Integers) -> Mask:
         """Where a condition of a forbid rule holds."""

@@ -154,7 +154,7 @@ class Codec:
         if isinstance(field.levels, int):
             words: list[Any] = [label[: field.levels] for label in field.labels]
         else:
-            column = pl.Series(name, field.labels)
+            column = pl.Series(field.labels)
             words = derived_column(self.schema[field.levels], {name: column}).to_list()
         words = [*((word,) for word in words), *([None] * (size - len(words)))]  # no group is like "missing"
         order = list(dict.fromkeys(words))

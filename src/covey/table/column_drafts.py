@@ -240,6 +240,11 @@ def present(series: pl.Series, missing: Iterable[str] = ()) -> pl.Series:
     return text.filter(~blank & ~text.str.contains("\0", literal=True)).drop_nulls()
 
 
+def word_counts(text: pl.Series) -> dict[str, int]:
+    """How often each word occurs, the most frequent first."""
+    return dict(text.value_counts(sort=True).rows())
+
+
 def rare(rows: int) -> int:
     """How many rows hold a label at least, before it is drafted."""
     return min(RARE, max(1, rows // 20))
@@ -254,7 +259,7 @@ class ColumnDraft:
     def __init__(self, name: str, series: pl.Series, missing: tuple[str, ...], dialect: Dialect) -> None:
         self.name, self.series, self.dialect, self.rows = name, series, dialect, len(series)
         self.text = present(series, missing)
-        self.counts: dict[str, int] = dict(self.text.value_counts(sort=True).rows())
+        self.counts = word_counts(self.text)
         self.required = len(self.text) == len(series)
         self.distinct = len(self.counts)
         self.said = Spelling(dialect.decimal or ".", dialect.thousands or "")

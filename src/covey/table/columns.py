@@ -1,4 +1,8 @@
-"""The columns of a table on their way in: frames of every kind become polars columns, matched by name to the schema."""
+"""The columns of a table on their way in: frames of every kind become polars columns, matched by name to the schema.
+
+What a column is called says the mapping that holds it; the polars column itself has no name. Its methods look it up among
+columns by its name, where ^a$ is a pattern that finds nothing, and some add columns of their own, such as count.
+"""
 
 from __future__ import annotations
 
@@ -139,39 +143,39 @@ def match(names: list[str], schema: Domain | None) -> tuple[dict[str, int], tupl
     return {name: places[name] for name in needed}, passed, twice
 
 
-def as_series(name: str, values: Any, spelling: Spelling = Spelling()) -> pl.Series:  # noqa: B008 # frozen
+def as_series(values: Any, spelling: Spelling = Spelling()) -> pl.Series:  # noqa: B008 # frozen
     """Values of any kind as a column: arrays keep their type, other values become text, each by itself."""
     if isinstance(values, pl.Series):
-        given: pl.Series = spelled(plain(values).alias(name), spelling)
+        given: pl.Series = spelled(plain(values.alias("")), spelling)
         return given
     if isinstance(values, np.ndarray) and values.dtype.kind in "biufM":
-        return pl.Series(name, values)
-    return text_series(name, list(values), spelling)
+        return pl.Series(values)
+    return text_series(list(values), spelling)
 
 
-def made(name: str, values: Any) -> pl.Series:
+def made(values: Any) -> pl.Series:
     """Values on their way out as a column: synthetic, so their type may be guessed from all of them."""
-    return values.alias(name) if isinstance(values, pl.Series) else pl.Series(name, values)
+    return values.alias("") if isinstance(values, pl.Series) else pl.Series(values)
 
 
 def plain(series: pl.Series) -> pl.Series:
     """Columns of nested or unknown things become text, cell by cell."""
     if series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary, pl.Duration):
-        return text_series(series.name, series.to_list())
+        return text_series(series.to_list())
     return series
 
 
-def pandas_series(name: str, column: Any, spelling: Spelling) -> pl.Series:
+def pandas_series(column: Any, spelling: Spelling) -> pl.Series:
     """A pandas column; one whose type says nothing about its cells as text, each by itself.
 
     The type of such a column must not be guessed from all of its cells: one of them would decide how the others are read.
     """
     if str(column.dtype) == "object":
-        return text_series(name, column.tolist(), spelling)
+        return text_series(column.tolist(), spelling)
     if str(column.dtype) == "category":
-        words = text_series(name, column.cat.categories.tolist(), spelling)
+        words = text_series(column.cat.categories.tolist(), spelling)
         return cell_by_cell(Words(np.asarray(column.cat.codes), words))
-    return as_series(name, pl.from_pandas(column.rename(None)), spelling)
+    return as_series(pl.from_pandas(column.rename(None)), spelling)
 
 
 def cell_by_cell(column: pl.Series | Words) -> pl.Series:
@@ -188,18 +192,18 @@ def spelled(column: Any, spelling: Spelling) -> Any:
         return Words(column.places, spelled(column.words, spelling))
     if spelling.is_plain or column.dtype != pl.String:
         return column
-    return spelling.plain(column).alias(column.name)
+    return spelling.plain(column)
 
 
-def text_series(name: str, values: list[Any], spelling: Spelling = Spelling()) -> pl.Series:  # noqa: B008 # frozen
+def text_series(values: list[Any], spelling: Spelling = Spelling()) -> pl.Series:  # noqa: B008 # frozen
     """A column of text; cells that are text already may be in another spelling, the others are not."""
     if not spelling.is_plain:
         values = [spelling.plain_word(value) if isinstance(value, str) else value for value in values]
     if all(type(value) is str or value is None for value in values):
         # The same, quickly; half a surrogate pair takes the other way.
         with suppress(UnicodeError, pl.exceptions.PolarsError):
-            return pl.Series(name, values, dtype=pl.String)
-    return pl.Series(name, [text(value) for value in values], dtype=pl.String)
+            return pl.Series(values, dtype=pl.String)
+    return pl.Series([text(value) for value in values], dtype=pl.String)
 
 
 def text(value: Any) -> str | None:
@@ -273,7 +277,7 @@ def as_text(series: pl.Series) -> pl.Series:
     if dtype.is_integer() or dtype in (pl.Boolean, pl.Categorical, pl.Enum):
         return series.cast(pl.String)
     known = {value: text(value) for value in series.unique().to_list()}
-    return pl.Series(series.name, [known.get(value) for value in series.to_list()], dtype=pl.String)
+    return pl.Series([known.get(value) for value in series.to_list()], dtype=pl.String)
 
 
 def parse(series: pl.Series, type_: str) -> Floats:

@@ -302,7 +302,7 @@ class CsvFile:
         )
         if len(frame) != records:
             raise InputError(f"{self.path} cannot be split into records: quotes or line ends are broken.")
-        columns = {name: frame[slots[j]].alias(name) for name, j in self._places.items()}
+        columns = {name: frame[slots[j]].alias("") for name, j in self._places.items()}
         if self.text.swapped:
             columns = {name: series.str.replace_all("\r", "\n", literal=True) for name, series in columns.items()}
         table = Table(columns, records, self.origin, short, long, self.ignored, self.twice)

@@ -190,7 +190,7 @@ class DatabaseTable:
     def table(self, part: Any) -> Table:
         """The needed columns of a batch."""
         with self._guard():
-            columns = {name: self._column(name, part.column(at)) for at, name in enumerate(self._places)}
+            columns = {name: _column(part.column(at)) for at, name in enumerate(self._places)}
         return bounded(Table(columns, len(part), self.origin, ignored=self.ignored))
 
     def _connect(self) -> Any:
@@ -255,18 +255,6 @@ class DatabaseTable:
             return f"CASE WHEN {column} BETWEEN {bounds} THEN {column} END"
         return column
 
-    def _column(self, name: str, values: Any) -> pl.Series:
-        if not pa.types.is_string(values.type):
-            return pl.Series(name, values)
-        try:
-            values.validate(full=True)
-        except pa.ArrowInvalid:  # SQLite does not promise UTF-8
-            cells = values.cast("binary").to_pylist()
-            words = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
-            values = pa.array(words, pa.string())
-        series = pl.Series(name, values)
-        return series.set(series.str.len_bytes() == 0, None)  # as in CSV
-
     def _unreachable(self, said: str) -> str:
         if self.origin == "sqlite":
             return f"{self._database.path} cannot be opened as an SQLite database."
@@ -284,6 +272,19 @@ class DatabaseTable:
         except broken as error:
             what = "the query" if self._database.table is None else f"the table {self._database.table}"
             raise InputError(redacted(f"{what} cannot be read: {_reason(str(error))}.")) from None
+
+
+def _column(values: Any) -> pl.Series:
+    if not pa.types.is_string(values.type):
+        return pl.Series(values)
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:  # SQLite does not promise UTF-8
+        cells = values.cast("binary").to_pylist()
+        words = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
+        values = pa.array(words, pa.string())
+    series = pl.Series(values)
+    return series.set(series.str.len_bytes() == 0, None)  # as in CSV
 
 
 def _reason(said: str) -> str:

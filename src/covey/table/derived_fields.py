@@ -193,7 +193,8 @@ def _table(path: Path, bases: Any, name: Any) -> list[list[Any]]:
         raise _wrong(name, f"is derived from {path.name}, which is too long", f"At most {MOST_ENTRIES:,} rows.")
     numbers = frame[name].cast(pl.Float64, strict=False)  # a column of numbers holds numbers, any other one texts
     own = frame[name] if numbers.null_count() > frame[name].null_count() else numbers
-    return [[*key, value] for key, value in zip(frame.select(wanted[:-1]).iter_rows(), own.to_list(), strict=True)]
+    keys = zip(*(frame[base].to_list() for base in wanted[:-1]), strict=True)
+    return [[*key, value] for key, value in zip(keys, own.to_list(), strict=True)]
 
 
 def _entries(listed: Any, width: int, name: Any) -> tuple[tuple[tuple[str | None, ...], Any], ...]:

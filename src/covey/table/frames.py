@@ -71,7 +71,7 @@ class FrameForm:
         order = [*(name for name in self.types if name in columns), *(n for n in columns if n not in self.types)]
         out: dict[str, Any] = {}
         for name in order:
-            column, field, chosen = made(name, columns[name]), known.get(name), self.types.get(name)
+            column, field, chosen = made(columns[name]), known.get(name), self.types.get(name)
             if field is None or chosen is None or not chosen.fits(field):
                 chosen = None
             out[name] = _polars(column, field, chosen)

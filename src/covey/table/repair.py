@@ -217,7 +217,7 @@ def _is_exact(rule: Rule, attributes: Mapping[str, Attribute]) -> bool:
 def constant_column(field: Field, rows: int) -> pl.Series:
     """A column that holds the field's declared constant."""
     value = None if field.constant is None else field.constant.value
-    one = pl.Series(field.name, [value], dtype=dtype_of(field))
+    one = pl.Series([value], dtype=dtype_of(field))
     return _as_written(field, one).new_from_index(0, rows)
 
 
@@ -230,15 +230,15 @@ def derived_column(field: Field, columns: Mapping[str, pl.Series], fields: Seque
     found = field.derived.compute(columns, {own.name: own.special for own in fields if own.special})
     if isinstance(found, list):
         typed = [None if v is None else field.value(v, "derived value") for v in found]
-        return _as_written(field, pl.Series(field.name, typed, dtype_of(field)))
+        return _as_written(field, pl.Series(typed, dtype=dtype_of(field)))
     if field.type in ("date", "datetime"):  # in seconds
         days, inside = field.type == "date", (found >= CALENDAR[0]) & (found < CALENDAR[1])
         moments = np.floor(found / 86400) if days else np.floor(found) * 1000
-        past = pl.Series(field.name, np.where(inside, moments, np.nan)).fill_nan(None)
+        past = pl.Series(np.where(inside, moments, np.nan)).fill_nan(None)
         return past.cast(pl.Int32 if days else pl.Int64).cast(dtype_of(field))
     decimals = 0 if field.type != "number" else field.decimals
     values = found if decimals is None else np.round(found, decimals)
-    column = pl.Series(field.name, np.where(np.abs(values) < 2.0**53, values, np.nan)).fill_nan(None)
+    column = pl.Series(np.where(np.abs(values) < 2.0**53, values, np.nan)).fill_nan(None)
     return _as_written(field, column.cast(dtype_of(field)))
 
 

@@ -136,7 +136,7 @@ def each_part(source: Source, work: Callable[[Table], Any]) -> list[Any]:
 def _joined(tables: list[Table]) -> Table:
     columns = {}
     for name in tables[0].columns:
-        series = [cell_by_cell(table.columns[name]).alias(name) for table in tables]
+        series = [cell_by_cell(table.columns[name]) for table in tables]
         columns[name] = pl.concat(series, rechunk=True) if len(series) > 1 else series[0]
     counts = {word: sum(getattr(table, word) for table in tables) for word in ("rows", "short_rows", "long_rows")}
     return replace(tables[0], columns=columns, **counts)
@@ -180,7 +180,7 @@ def writing_parquet(path: str | Path) -> Iterator[Callable[[ColumnValues], None]
         writers: list[Any] = []
 
         def add(columns: ColumnValues) -> None:
-            frame = pl.DataFrame({name: made(name, values) for name, values in columns.items()})
+            frame = pl.DataFrame({name: made(values) for name, values in columns.items()})
             table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
             if not writers:
                 writers.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
@@ -194,20 +194,26 @@ def joined(parts: Iterable[ColumnValues]) -> ColumnValues:
     listed = list(parts)
     if len(listed) == 1:
         return listed[0]
-    return {name: pl.concat([made(name, part[name]) for part in listed]) for name in listed[0]}
+    return {name: pl.concat([made(part[name]) for part in listed]) for name in listed[0]}
 
 
 def _guarded_frame(columns: ColumnValues) -> Any:
     out = {}
     for name, values in columns.items():
-        series = made(name, values)
+        series = made(values)
         if series.dtype == pl.String:
-            risky = pl.any_horizontal(*(pl.col(name).str.starts_with(mark) for mark in GUARDED))
-            risky &= ~pl.col(name).str.contains(f"^{NUMBER}$")
-            text = pl.when(risky).then(pl.lit("'") + pl.col(name)).otherwise(pl.col(name))
-            series = pl.DataFrame({name: series}).select(text.alias(name))[name]
+            series = _guarded_cells(series)
         out[guarded(name)] = series
     return pl.DataFrame(out)
+
+
+def _guarded_cells(texts: pl.Series) -> pl.Series:
+    """Labels of a column, each as no spreadsheet takes it for a formula."""
+    cells = pl.first()
+    risky = pl.any_horizontal(*(cells.str.starts_with(mark) for mark in GUARDED))
+    risky &= ~cells.str.contains(f"^{NUMBER}$")
+    guarded = pl.when(risky).then(pl.lit("'") + cells).otherwise(cells)
+    return texts.to_frame().select(guarded).to_series()
 
 
 def existing(path: Path) -> Path:
@@ -232,7 +238,7 @@ def _read_frame(frame: Any, schema: Domain | None) -> Table:
         )
     written, usual = spellings(schema, origin), Spelling()
     if origin == "columns":
-        given = {str(name): as_series(str(name), v, written.get(str(name), usual)) for name, v in frame.items()}
+        given = {str(name): as_series(v, written.get(str(name), usual)) for name, v in frame.items()}
         columns, ignored = _choose(given, schema)
         lengths = {len(series) for series in columns.values()}
         if len(lengths) > 1:
@@ -246,15 +252,15 @@ def _read_frame(frame: Any, schema: Domain | None) -> Table:
         spelling = written.get(name, usual)
         types[name] = remember(origin, native.type if origin == "pyarrow" else native.dtype)
         if origin == "pandas":
-            columns[name] = pandas_series(name, native, spelling)
+            columns[name] = pandas_series(native, spelling)
         else:
-            columns[name] = as_series(name, pl.Series(native), spelling)
+            columns[name] = as_series(pl.Series(native), spelling)
     return Table(columns, len(frame), origin, ignored=ignored, twice=twice, types=types)
 
 
 def _choose_again(table: Table, schema: Domain | None) -> Table:
     """The columns of a table that was read before, perhaps without a schema."""
-    read = {name: cell_by_cell(values).alias(name) for name, values in table.columns.items()}
+    read = {name: cell_by_cell(values) for name, values in table.columns.items()}
     columns, ignored = _choose(read, schema)
     chosen = replace(table, columns=columns, ignored=table.ignored + ignored)
     return chosen if table.plain else plainly(chosen, schema)

@@ -215,5 +215,5 @@ def spark_schema(schema: Schema) -> Any:
 def arrow_batches(columns: Mapping[str, pl.Series], schema: Schema) -> Iterator[Any]:
     """Synthetic columns as Arrow batches of `spark_schema`."""
     wanted = _arrow_schema(schema)
-    frame = pl.DataFrame({name: made(name, columns[name]) for name in wanted.names})
+    frame = pl.DataFrame({name: made(columns[name]) for name in wanted.names})
     yield from frame.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(wanted).combine_chunks().to_batches()

@@ -38,7 +38,7 @@ def read_sheet(path: Path, schema: Domain | None, dialect: Dialect, size_limit: 
         raise InputError(f"{path} has no header in row {header + 1}. That row must name the columns.")
     rows = cells.slice(header + 1)
     places, ignored, twice = match(names, schema)
-    columns = {name: rows.to_series(j).alias(name) for name, j in places.items()}
+    columns = {name: rows.to_series(j).alias("") for name, j in places.items()}
     return plainly(Table(columns, rows.height, "workbook", ignored=ignored, twice=twice), schema)
 
 

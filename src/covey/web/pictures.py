@@ -12,7 +12,7 @@ import numpy as np
 
 from covey._core.arrays import Floats
 from covey.release.summary import point
-from covey.table.column_drafts import present
+from covey.table.column_drafts import present, word_counts
 from covey.table.columns import parse, spelled, spellings
 from covey.table.dialects import Spelling
 from covey.table.fields import ORDERED_TYPES, Field
@@ -77,12 +77,11 @@ def _picture(series: Any, field: Field, missing: tuple[str, ...]) -> Picture:
         values = parse(series, field.type)
         values = values[np.isfinite(values)]
         return _of_numbers(values, rows, field) if len(values) else Picture((), "no cell has this type")
-    counts = present(series, missing).value_counts(sort=True)
-    shares = counts["count"].to_numpy() / max(rows, 1)
+    labels = word_counts(present(series, missing))
+    shares = np.array(list(labels.values())) / max(rows, 1)
     if not len(shares):
         return Picture((), "every cell is missing")
     words = f"{len(shares):,} different; the most frequent holds {shares[0]:.0%}"
-    labels = dict(zip(counts[counts.columns[0]].to_list(), counts["count"].to_list(), strict=True))
     return Picture(_heights(shares[:MOST_LABELS]), words + _gaps(1 - float(shares.sum())), labels=labels)
 
 
