@@ -32,7 +32,7 @@ from covey.table.codec import Codec, Coding, EncodeLog
 from covey.table.columns import Table, match, named
 from covey.table.databases import Database
 from covey.table.description import Description
-from covey.table.frames import FrameForm, NumberFrame, frame_origin, numbers_of
+from covey.table.frames import USUAL, FrameForm, NumberFrame, chosen, frame_origin, numbers_of
 from covey.table.provisional import LearnedColumn, Provisional
 from covey.table.resources import Resource
 from covey.table.schema import Schema
@@ -352,7 +352,10 @@ def _read_keyed(table: Any, part: Resource, ring: Keyring, order: str | None = N
         require_memory(4 * size, "linking persons and events", "Use a machine with more memory.")
     found, by_part, places = zip(*(batches or [none]), strict=True)
     whose = np.concatenate(by_part)
-    read = TableRead(part.name, part.schema, log, len(whose), form_of(source))
+    form = form_of(source)
+    if is_spark(table):  # its readers take integers of 32 bits and moments from cells, in the zone of the session
+        form = FrameForm(form.origin, dict.fromkeys(form.types))
+    read = TableRead(part.name, part.schema, log, len(whose), form)
     if isinstance(codec, Provisional):
         return _Keyed(codec.names, none[0], whose, None, read, codec.columns, found if batches else ())
     return _Keyed(codec.names, np.concatenate(found), whose, None if order is None else np.concatenate(places), read)
@@ -461,7 +464,7 @@ def restored(description: Description, frames: tuple[FrameForm, ...], parts: lis
 
 @dataclass(frozen=True)
 class Form:
-    """The type that arrays came in, and go out in."""
+    """The type in which arrays go out: the one they came in, where it is its owner's choice and cells had no say in it."""
 
     dtype: np.dtype[Any]
     sparse: bool = False
@@ -490,10 +493,9 @@ def read_matrix(X: Any, sparse: bool = False) -> tuple[Batch, Form]:
         )
     if thin and not sparse:
         raise InputError("X is sparse, which method='regain' takes for records of 0 and 1. Give X.toarray() instead.")
+    dtype = X.dtype if thin or isinstance(X, np.ndarray) else USUAL
     if (origin := frame_origin(X)) is not None:
-        X, frame = numbers_of(X, origin)
-    # The type of an array is its owner's choice. That of a list would follow from the values: it becomes int64.
-    typed = thin or isinstance(X, np.ndarray)
+        X, dtype, frame = numbers_of(X, origin)
     try:
         X = X if thin else np.asarray(X)
     except ValueError:
@@ -504,7 +506,7 @@ def read_matrix(X: Any, sparse: bool = False) -> tuple[Batch, Form]:
         raise InputError(f"X must hold numbers, got an array of type {X.dtype}.")
     if not X.shape[0] or not X.shape[1]:
         raise InputError(f"X must have at least one row and one column, got shape {X.shape}.")
-    form = Form(X.dtype if typed else np.dtype(np.int64), thin, frame)
+    form = Form(chosen(dtype), thin, frame)
     try:
         X = canonical(X) if thin else X
     except (ValueError, TypeError, IndexError) as error:
@@ -531,10 +533,15 @@ def read_reals(X: Any, body: Body) -> tuple[Array, Form]:
     matrix, form = read_matrix(X)
     if matrix.shape[1] != body.dimension:
         raise InputError(f"X has {matrix.shape[1]} columns and body has dimension {body.dimension}.")
-    if form.dtype.kind == "f" or not isinstance(body, ProductOfSimplices):
+    if not (one_hot(form) and isinstance(body, ProductOfSimplices)):
         # Averages of integers are not integers.
         form = Form(np.dtype(np.float64), frame=form.frame, own_types=False)
     return np.asarray(matrix), form
+
+
+def one_hot(form: Form) -> bool:
+    """Whether rows of a product of simplices are categories: their owner gave them a type of few bits, for whole numbers."""
+    return form.dtype.kind in "iu" and form.dtype != USUAL
 
 
 def read_codes(X: Any, domain: Domain) -> tuple[Integers, Form]:

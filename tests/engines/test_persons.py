@@ -249,3 +249,16 @@ def test_persons_and_events_in_spark_are_linked_as_those_of_files(spark):
         )
 
     assert told(found) == told(same)
+
+
+def test_frames_of_spark_come_back_in_types_of_the_schema(spark):
+    """Spark's readers find integers of 32 bits, or of 64 where one cell is larger, and moments or text."""
+    tables = clinic(40)
+
+    def forms(kind):
+        days = np.array(tables["visits"]["day"]).astype(kind)
+        columns = {"patients": tables["patients"], "visits": {**tables["visits"], "day": days}}
+        frames = {name: spark.createDataFrame(pl.DataFrame(part).to_arrow()) for name, part in columns.items()}
+        return [table.form for table in Reader(PACKAGE).prepare(frames).tables]
+
+    assert forms(np.int32) == forms(np.int16) == forms(np.int64) == forms(str)

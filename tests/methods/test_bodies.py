@@ -123,7 +123,7 @@ def test_one_hot_integers_come_back_as_such():
     generator = np.random.default_rng(2)
     a = generator.integers(0, 3, 3000)
     b = np.where(generator.random(3000) < 0.9, a % 2, 1 - a % 2)
-    X = np.hstack([np.eye(3, dtype=int)[a], np.eye(2, dtype=int)[b]])
+    X = np.hstack([np.eye(3, dtype=np.int8)[a], np.eye(2, dtype=np.int8)[b]])
     Z = fitted(X, ProductOfSimplices([3, 2]), 3.0).sample(3000)
     assert Z.dtype == X.dtype
     assert (Z[:, :3].sum(axis=1) == 1).all()

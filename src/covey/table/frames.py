@@ -1,10 +1,10 @@
-"""Frames go out as they came in: the kind of frame, the order of its columns, and their types.
+"""Frames go out as they came in: the kind of frame, the order of its columns, and those of their types that their owner chose.
 
-What is remembered of a frame is its form, never a value. The types that a library infers from cells (in pandas a column of whole
-numbers is int64, with one hole float64, with one odd word object) are forgotten: one record would decide them, and the schema
-decides instead. Types that only their owner can have chosen come back, where the schema's public domain fits them. The categories
-of a categorical type are values of records: those of the schema take their place. An index is values of records too: rows come
-back numbered from 0.
+What is remembered of a frame is its form, never a value. A type that some reader takes from cells is forgotten: one record would
+decide it, and the schema decides instead. In pandas a column of whole numbers is int64, with one missing value float64, with one
+odd word object; a word among flags makes them text, a half second changes the unit of all moments, an offset their time zone. So
+what comes back are numbers of few bits, time zones of places, and that a column is categorical. Its categories are values of
+records: those of the schema take their place. An index is values of records too: rows come back numbered from 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from covey.table.columns import made
 from covey.table.fields import Field
 
 ORIGINS = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}  # what libraries call a frame
-NUMBERS = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)] + ["float32", "float64"]
+# Types of numbers that no reader takes from cells. Usual readers find integers and floats of 64 bits, Spark's also int32.
+CHOSEN = ("int8", "int16", "uint8", "uint16", "uint32", "float32")
+USUAL = np.dtype(np.int64)  # of bits and codes whose type nobody chose
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,6 @@ class Type:
 
     kind: Any  # the polars type for it; of categories Enum where they have an order, else Categorical
     native: Any = None  # the type of pandas or pyarrow, where columns of the polars type would come out in another one
-    unit: str = ""  # of moments in pandas, where it is chosen
 
     @property
     def labels(self) -> bool:
@@ -41,20 +42,17 @@ class Type:
 
     def fits(self, field: Field) -> bool:
         """Whether every value that the schema allows has a place in this type: nothing else is asked."""
-        text = field.written == "string" or bool(field.special)
         if self.labels:
             return field.written == "string" and field.measured
-        if text or self.kind == pl.String:
-            return text and self.kind == pl.String
-        if self.kind == pl.Boolean:
-            return field.written == "boolean"
+        if field.written == "string" or field.special:
+            return False
         if isinstance(self.kind, pl.Datetime):
-            return field.type == "datetime" or (field.type == "date" and self.kind.time_zone is None)
+            return field.type == "datetime"
         if field.type not in ("boolean", "integer"):
             return field.type == "number" and self.kind.is_float()
         low, high = _bounds(field)
         if self.kind.is_float():  # up to here it holds every whole number
-            return max(abs(low), abs(high)) <= 2 ** (24 if self.kind == pl.Float32 else 53)
+            return max(abs(low), abs(high)) <= 2**24
         return not pl.Series([low, high]).cast(self.kind, strict=False).null_count()
 
 
@@ -71,13 +69,11 @@ class FrameForm:
         order = [*(name for name in self.types if name in columns), *(n for n in columns if n not in self.types)]
         out: dict[str, Any] = {}
         for name in order:
-            column, field, chosen = made(columns[name]), known.get(name), self.types.get(name)
-            if field is None or chosen is None or not chosen.fits(field):
-                chosen = None
-            out[name] = _polars(column, field, chosen)
+            column, field, owner = made(columns[name]), known.get(name), self.types.get(name)
+            if field is None or owner is None or not owner.fits(field):
             if self.origin in ("pandas", "pyarrow"):
                 optional("pyarrow")
-                out[name] = (_pandas if self.origin == "pandas" else _arrow)(out[name], field, chosen)
+                out[name] = (_pandas if self.origin == "pandas" else _arrow)(out[name], field, owner)
         if self.origin == "pandas":
             return pd.DataFrame(out, columns=order)
         return pa.table(out) if self.origin == "pyarrow" else pl.DataFrame(out)
@@ -88,65 +84,67 @@ def remember(origin: str, dtype: Any) -> Type | None:
     return {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}[origin](dtype)
 
 
+def chosen(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of an array of bits or codes if it is its owner's choice, else the usual one."""
+    return dtype if dtype.name in CHOSEN else USUAL
+
+
 def _of_pandas(dtype: Any) -> Type | None:
     if isinstance(dtype, pd.CategoricalDtype):
         return _labels(dtype.ordered)
-    if isinstance(dtype, pd.ArrowDtype):
-        return _of_arrow(dtype.pyarrow_dtype, inferred=False)
-    if isinstance(dtype, pd.StringDtype):
-        # The missing value NaN is that of the type which pandas infers.
-        return None if dtype.na_value is not pd.NA else Type(pl.String, dtype)
-    if isinstance(dtype, pd.BooleanDtype):
-        return Type(pl.Boolean, dtype)
     if isinstance(dtype, pd.DatetimeTZDtype):
-        return Type(pl.Datetime("us", _named(str(dtype.tz))), unit=_coarse(dtype.unit))
-    if isinstance(dtype, np.dtype) and dtype.kind == "M":
-        unit = _coarse(np.datetime_data(dtype)[0])
-        return Type(pl.Datetime("us"), unit=unit) if unit else None
-    own = getattr(dtype, "numpy_dtype", None)  # of numbers with room for holes
-    number = dtype if own is None else own
-    if getattr(number, "name", "") not in NUMBERS or (own is None and number in (int, float)):
+        return _moments(str(dtype.tz))
+    if isinstance(dtype, pd.ArrowDtype):
+        return _of_arrow(dtype.pyarrow_dtype)
+    name = _number_type(dtype, "pandas")
+    if name not in CHOSEN:
         return None
-    return Type(pl.Series(np.empty(0, number.name)).dtype, None if own is None else dtype)
+    if isinstance(dtype, np.dtype):  # one missing value makes floats of numpy's integers
+        return Type(pl.Float32) if name == "float32" else None
+    return Type(_in_polars(name), dtype)
 
 
 def _of_polars(dtype: Any) -> Type | None:
     if isinstance(dtype, pl.Categorical | pl.Enum):
         return _labels(isinstance(dtype, pl.Enum))
     if isinstance(dtype, pl.Datetime):
-        return Type(pl.Datetime(dtype.time_unit, _named(dtype.time_zone)))
-    return Type(dtype) if str(dtype).lower() in NUMBERS and dtype not in (pl.Int64, pl.Float64) else None
+        return _moments(dtype.time_zone)
+    return Type(dtype) if _number_type(dtype, "polars") in CHOSEN else None
 
 
-def _of_arrow(dtype: Any, inferred: bool = True) -> Type | None:
+def _of_arrow(dtype: Any) -> Type | None:
     is_ = pa.types
     if is_.is_dictionary(dtype):
         words = dtype.value_type
         return _labels(dtype.ordered) if is_.is_string(words) or is_.is_large_string(words) else None
-    if is_.is_string(dtype) or is_.is_large_string(dtype):
-        return Type(pl.String, dtype)
     if is_.is_timestamp(dtype):
-        zone, unit = _named(dtype.tz), {"s": "ms"}.get(dtype.unit, dtype.unit)
-        return Type(pl.Datetime(unit, zone), pa.timestamp(dtype.unit, zone))
-    if inferred and (is_.is_boolean(dtype) or is_.is_int64(dtype) or is_.is_float64(dtype)):
-        return None
-    plain = is_.is_boolean(dtype) or is_.is_integer(dtype) or is_.is_float32(dtype) or is_.is_float64(dtype)
-    return Type(pl.Series(pa.array([], dtype)).dtype, dtype) if plain else None
+        return _moments(dtype.tz)
+    name = _number_type(dtype, "pyarrow")
+    return Type(_in_polars(name), dtype) if name in CHOSEN else None
+
+
+def _number_type(dtype: Any, origin: str) -> str:
+    """What numpy calls a type of numbers; of other types any other text."""
+    if origin == "polars":
+        return str(dtype).lower()
+    if origin == "pyarrow":
+        return "float32" if pa.types.is_float32(dtype) else str(dtype)
+    return str(getattr(dtype, "numpy_dtype", dtype))
+
+
+def _in_polars(name: str) -> Any:
+    return pl.Series(np.empty(0, name)).dtype
 
 
 def _labels(ordered: Any) -> Type:
     return Type(pl.Enum if ordered else pl.Categorical)
 
 
-def _coarse(unit: str) -> str:
-    """Seconds and milliseconds are chosen; which of the finer units there is follows from the finest cell."""
-    return unit if unit in ("s", "ms") else ""
-
-
-def _named(zone: str | None) -> str | None:
-    """A place's time zone; one that is an offset from UTC comes from cells, and stands for UTC."""
-    offset = zone is not None and (any(letter in zone for letter in "+:") or zone.lower() in ("utc", "z", "etc/utc"))
-    return "UTC" if offset else zone
+def _moments(zone: str | None) -> Type | None:
+    """Moments of a place's time zone. UTC and offsets from it come from cells, and so does the unit in every zone."""
+    if zone is None or any(letter in zone for letter in "+:") or zone.lower() in ("utc", "z", "etc/utc"):
+        return None
+    return Type(pl.Datetime("us", zone))
 
 
 def _bounds(field: Field) -> tuple[int, int]:
@@ -170,14 +168,13 @@ def _holes(field: Field | None, column: pl.Series) -> bool:
 # Onto polars columns, and from these onto the columns of the other libraries.
 
 
-def _polars(column: pl.Series, field: Field | None, chosen: Type | None) -> pl.Series:
-    if field is None or chosen is None:
+def _polars(column: pl.Series, field: Field | None, owner: Type | None) -> pl.Series:
+    if field is None or owner is None:
         moments = isinstance(column.dtype, pl.Datetime) and field is not None
         return column.cast(pl.Datetime("us")) if moments else column
-    kind = chosen.kind
+    kind = owner.kind
     if isinstance(kind, pl.Datetime):  # they were read as moments of UTC
-        out = column.cast(pl.Datetime(kind.time_unit))
-        return out if kind.time_zone is None else out.dt.replace_time_zone("UTC").dt.convert_time_zone(kind.time_zone)
+        return column.cast(pl.Datetime("us")).dt.replace_time_zone("UTC").dt.convert_time_zone(kind.time_zone or "UTC")
     if kind == pl.Float32 and field.type == "number" and field.minimum is not None and field.maximum is not None:
         return _narrowed(column, field.minimum, field.maximum)
     return column.cast(pl.Enum(field.labels) if kind == pl.Enum else kind)
@@ -191,31 +188,29 @@ def _narrowed(column: pl.Series, minimum: Any, maximum: Any) -> pl.Series:
     return column.cast(pl.Float32).clip(float(low), float(high))
 
 
-def _arrow(column: pl.Series, field: Field | None, chosen: Type | None) -> Any:
-    if chosen is not None and field is not None and chosen.labels:
+def _arrow(column: pl.Series, field: Field | None, owner: Type | None) -> Any:
+    if owner is not None and field is not None and owner.labels:
         places = column.cast(pl.Enum(field.labels)).to_physical().cast(pl.Int32).to_arrow()
         labels = pa.array(field.labels, pa.string())
-        return pa.DictionaryArray.from_arrays(places, labels, ordered=chosen.kind == pl.Enum)
+        return pa.DictionaryArray.from_arrays(places, labels, ordered=owner.kind == pl.Enum)
     out = column.to_arrow()
-    if chosen is not None:
-        return out.cast(chosen.native)
     return out.cast(pa.large_string()) if pa.types.is_string_view(out.type) else out
 
 
-def _pandas(column: pl.Series, field: Field | None, chosen: Type | None) -> Any:
-    """A pandas column: in the type that was chosen, or in numpy's or one with room for holes."""
-    if chosen is not None and field is not None and chosen.labels:
-        labels = pd.CategoricalDtype(list(field.labels), ordered=chosen.kind == pl.Enum)
+def _pandas(column: pl.Series, field: Field | None, owner: Type | None) -> Any:
+    """A pandas column: in the type that was chosen, or in numpy's or one with room for missing values."""
+    if owner is not None and field is not None and owner.labels:
+        labels = pd.CategoricalDtype(list(field.labels), ordered=owner.kind == pl.Enum)
         return pd.Series(column.cast(pl.String).to_list(), dtype=object).astype(labels)
-    if chosen is not None and isinstance(chosen.native, pa.DataType):
-        return pd.Series(pd.array(_arrow(column, field, chosen), dtype=pd.ArrowDtype(chosen.native)))
-    if chosen is not None and chosen.native is not None:
-        return pd.Series(pd.array(column.to_list(), dtype=chosen.native))
+    if owner is not None and isinstance(owner.native, pa.DataType):
+        return pd.Series(pd.array(_arrow(column, field, owner), dtype=pd.ArrowDtype(owner.native)))
+    if owner is not None and owner.native is not None:
+        return pd.Series(pd.array(column.to_list(), dtype=owner.native))
     if column.dtype.is_temporal() and column.dtype != pl.Time:
-        # In the unit that pandas gives to dates it reads itself, unless a coarser one was chosen.
+        # In the unit that pandas gives to dates it reads itself.
         usual = np.datetime_data(pd.to_datetime(["2000-01-01"]).dtype)[0]
         moments = column.cast(pl.Datetime("us", getattr(column.dtype, "time_zone", None))).to_pandas()
-        return moments.dt.as_unit(usual if chosen is None else chosen.unit or usual)
+        return moments.dt.as_unit(usual)
     if (column.dtype.is_integer() or column.dtype == pl.Boolean) and _holes(field, column):
         name = "boolean" if column.dtype == pl.Boolean else str(column.dtype)
         return pd.Series(pd.array(column.to_list(), dtype=name))
@@ -243,28 +238,31 @@ def column_at(frame: Any, place: int, origin: str) -> Any:
 
 @dataclass(frozen=True)
 class NumberFrame:
-    """How a frame of numbers looked: its kind, its columns' names, and their types, which its owner has chosen."""
+    """How a frame of numbers looked: its kind, its columns' names, and those of their types that its owner chose."""
 
     origin: str
     names: tuple[Any, ...]
-    types: tuple[Any, ...]
+    types: Mapping[Any, Any]
 
     def restore(self, rows: Any, own_types: bool) -> Any:
-        """Rows as such a frame, each column in its own type or all of them in that of the rows."""
+        """Rows as such a frame, in their own type; with `own_types` columns of a chosen type have this."""
+        types = self.types if own_types else {}
         if self.origin == "pandas":
             frame = pd.DataFrame(rows, columns=list(self.names))
             frame.columns = pd.Index(self.names)
-            return frame.astype(dict(zip(self.names, self.types, strict=True))) if own_types else frame
+            return frame.astype(types)
         columns = {name: rows[:, j] for j, name in enumerate(self.names)}
-        types = dict(zip(self.names, self.types, strict=True))
         if self.origin == "polars":
-            out = pl.DataFrame(columns)
-            return out.cast(types) if own_types else out
-        return pa.table({n: pa.array(c).cast(types[n]) if own_types else pa.array(c) for n, c in columns.items()})
+            return pl.DataFrame(columns).cast(types)
+        arrays = {name: pa.array(column) for name, column in columns.items()}
+        return pa.table({name: array.cast(types.get(name, array.type)) for name, array in arrays.items()})
 
 
-def numbers_of(X: Any, origin: str) -> tuple[Any, NumberFrame]:
-    """The numbers and flags of a frame as a matrix, and how it looked; a frame of anything else needs a schema."""
+def numbers_of(X: Any, origin: str) -> tuple[Any, np.dtype[Any], NumberFrame]:
+    """The numbers and flags of a frame as a matrix, the type that all its columns share by choice, and how it looked.
+
+    A frame of anything else needs a schema.
+    """
     names, types = (X.column_names, X.schema.types) if origin == "pyarrow" else (X.columns, X.dtypes)
     columns = [column_at(X, j, origin) for j in range(X.shape[1])]
     plain = all(_is_plain(dtype, origin) for dtype in types)
@@ -279,7 +277,12 @@ def numbers_of(X: Any, origin: str) -> tuple[Any, NumberFrame]:
     if not columns or not len(columns[0]):
         raise InputError(f"X must have at least one row and one column, got shape {tuple(X.shape)}.")
     matrix = np.column_stack([_array(column, origin) for column in columns])
-    return matrix, NumberFrame(origin, tuple(names), tuple(types))
+    # Missing values are refused: they cannot have made floats of integers here.
+    owners = {n: dtype for n, dtype in zip(names, types, strict=True) if _number_type(dtype, origin) in CHOSEN}
+    common = (
+        matrix.dtype if len(owners) == len(columns) else USUAL
+    )  # else the columns that nobody chose would decide it
+    return matrix, common, NumberFrame(origin, tuple(names), owners)
 
 
 def _is_plain(dtype: Any, origin: str) -> bool:
