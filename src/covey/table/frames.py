@@ -71,6 +71,8 @@ class FrameForm:
         for name in order:
             column, field, owner = made(columns[name]), known.get(name), self.types.get(name)
             if field is None or owner is None or not owner.fits(field):
+                owner = None
+            out[name] = _polars(column, field, owner)
             if self.origin in ("pandas", "pyarrow"):
                 optional("pyarrow")
                 out[name] = (_pandas if self.origin == "pandas" else _arrow)(out[name], field, owner)
