@@ -21,7 +21,8 @@ from covey.measure.query import Factor, Query
 from covey.privacy.certificate import WORDS
 from covey.release import evaluation
 from covey.release.page import lines
-from covey.release.verify import described_by, tables_of, verify_bundle
+from covey.release.places import SUMS
+from covey.release.verify import as_written, described_by, tables_of, verify_bundle
 from covey.table.codec import Codec
 from covey.table.databases import Database
 from covey.table.description import Description, is_package
@@ -57,17 +58,18 @@ def evaluate(  # what is compared, and how
     predicting: bool = True,
     schema: Path | None = None,
 ) -> Evaluated:
-    """Compare a bundle with the true table, or with those that a package file names.
+    """Compare a bundle with the true table, or with those that a package file names, given in either order.
 
-    How the table is written, its schema says, as it did for the release: a bundle does not keep that. A bundle that counts
-    persons is compared with a table in which every person counts once: that needs the column of persons.
+    The table is read as its release read it, unless the dialect or its schema says otherwise. A bundle that counts persons is
+    compared with a table in which every person counts once: that needs the column of persons.
     """
+    table, bundle = in_order(table, bundle)
     own = described_by(bundle)
     if own.schema is None:
         if person or schema:
             said = "the package already names the column that identifies the person, and its schemas: leave out "
             raise ArgumentError(said, "person" if person else "schema", ".")
-        return _of_persons(table, bundle, own, targets)
+        return _of_persons(table, bundle, own, targets, dialect)
     if targets:
         targets = [own.schema.home.get(name, name) for name in targets]  # of a category all its columns
         evaluation.check_targets(Codec(own.schema).names, targets)
@@ -80,7 +82,18 @@ def evaluate(  # what is compared, and how
     return Evaluated(figures, tuple(evaluation.evaluation_words(figures)), rows)
 
 
-def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: Sequence[str]) -> Evaluated:
+def in_order(table: Any, bundle: Any) -> tuple[Any, Any]:
+    """The table and the bundle, whichever came first: a folder with checksums is the bundle."""
+    return (bundle, table) if _is_bundle(table) and not _is_bundle(bundle) else (table, bundle)
+
+
+def _is_bundle(place: Any) -> bool:
+    return isinstance(place, str | Path) and (Path(place) / SUMS).is_file()
+
+
+def _of_persons(
+    file: Path | Database, bundle: Path, own: Description, targets: Sequence[str], dialect: Dialect
+) -> Evaluated:
     """Total variation by group of tables, beside a fresh sample of true persons; predictions of the targets."""
     named = [f"{p.name}.{p.schema.home.get(field.name, field.name)}" for p, field in map(own.find, targets)]
     columns = [
@@ -89,14 +102,17 @@ def _of_persons(file: Path | Database, bundle: Path, own: Description, targets: 
     evaluation.check_targets(columns, named)
     if not isinstance(file, Path) or not is_package(file):
         raise ParameterError("the bundle holds several tables: give the package file that names the real ones.")
-    verify_bundle(bundle)
+    facts = verify_bundle(bundle).facts
     described = Description.load(file)
     if [part.name for part in described.tables] != [part.name for part in own.tables]:
         raise InputError("the package and the bundle name different tables.")
-    # Limits and categories are those of the bundle, which may have been learned; how cells are written the package says.
-    pairs = zip(own.tables, described.tables, strict=True)
-    reader = Reader(described.with_schemas([one.schema.written_as(known.schema) for one, known in pairs]))
-    true, read = reader.open(described.places(file))
+    # Limits and categories are those of the bundle, which may have been learned; how cells are written the package says too.
+    places, schemas = described.places(file), []
+    for part, known in zip(as_written(own, facts).tables, described.tables, strict=True):
+        key = part.link if part.name in places else None
+        schemas.append(evaluation.written_so(places.get(part.name), part.schema, dialect, known.schema, key))
+    reader = Reader(described.with_schemas(schemas))
+    true, read = reader.open(places)
     changed = list(map(str, fit_of(reader.sealed(true, read)).findings))
     synthetic, _ = Reader(own).open({part.name: path for part, path in tables_of(bundle, own)})
     groups = compared_tables(true, synthetic, own.link.order is not None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from covey.cli.group import command, number, options, say, table_options
+from covey.cli.group import command, file_options, number, options, say, source_of
 from covey.errors import ParameterError, counted
 
 
@@ -41,30 +41,45 @@ def resume(folder: Path, as_json: bool) -> None:
 
 @command(
     "covey evaluate patients.csv release/",
-    "covey evaluate patients.csv release/ --schema schema.json --report evaluation.html --target readmitted",
+    "covey evaluate patients.csv release/ --report evaluation.html --target readmitted",
 )
-@table_options
-@options("folder")
+@click.argument("table")
+@file_options
+@click.argument("folder")
 @click.option("-o", "--out", "out", type=Path, help="Write the confidential figures to this file, as JSON.")
 @click.option("--report", type=Path, help="Write a confidential page, real beside synthetic, to this file.")
 @click.option("--schema", type=Path, help="The schema of TABLE: how it is written, as its release read it.")
 @click.option("--target", "targets", multiple=True, metavar="FIELD", help="Predict this field (default: the last few).")
 @options("person", "force", "json")
-def evaluate(
-    source: Any, folder: Path, out: Path | None, report: Path | None, force: bool, as_json: bool, **said: Any
+def evaluate(  # click passes each option by its name
+    table: str,
+    folder: str,
+    relation: str | None,
+    sql: str | None,
+    out: Path | None,
+    report: Path | None,
+    force: bool,
+    as_json: bool,
+    **said: Any,
 ) -> None:
-    """Compare a bundle with the real TABLE. The answer is confidential: computed on real data, without noise."""
+    """Compare a bundle with the real TABLE. The answer is confidential: computed on real data, without noise.
+
+    TABLE is read as its release read it, unless options say how it is written. It may stand behind the bundle, too.
+    """
+    from covey._evaluating import in_order
     from covey.release.evaluation import write_confidential
     from covey.release.places import check_new_file, refuse_in_bundle
     from covey.workflow import evaluate as compare
 
+    named, bundle = in_order(table, folder)
+    source = source_of(named, relation, sql)
     if out is not None and report is not None and out.resolve() == report.resolve():
         raise ParameterError(f"--out and --report name the same file, {out}. Give each its own.")
     for path in (out, report):
         if path is not None:
             refuse_in_bundle(path)
             check_new_file(path, source, force)
-    found = compare(source, folder, **said)
+    found = compare(source, Path(bundle), **said)
     words = list(found.words)
     if report is not None:
         write_confidential(report, found.page())

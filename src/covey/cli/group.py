@@ -53,7 +53,8 @@ class CommandGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; a CoveyError is an answer, not a crash."""
         try:
-            return super().invoke(ctx)
+            with advice():
+                return super().invoke(ctx)
         except CoveyError as error:
             click.echo(f"covey: {redacted(words_of(error))}", err=True)
             ctx.exit(error.exit_code)
@@ -124,12 +125,19 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[str]], indent: int = 0) ->
 
 @contextmanager
 def advice() -> Iterator[None]:
-    """Show covey's warnings, which follow from public numbers, as plain lines."""
-    with warnings.catch_warnings(record=True) as caught:
+    """Show each warning once as a plain line: covey's own follow from public numbers, and none shows where it came from."""
+    told = set[str]()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        words = redacted(str(message))
+        if words not in told:
+            told.add(words)
+            click.echo(f"warning: {words}", err=True)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always", CoveyWarning)
+        warnings.showwarning = show
         yield
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        click.echo(f"warning: {message}", err=True)
 
 
 # The options that several commands share.

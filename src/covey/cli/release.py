@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from covey.cli.group import BUNDLE, FOCUS, advice, command, number, options, say, table_options
+from covey.cli.group import BUNDLE, FOCUS, command, number, options, say, table_options
 from covey.errors import ArgumentError, ParameterError
 
 
@@ -138,8 +138,7 @@ def release(source: Any, title: str, owner: str, purpose: str, as_json: bool, **
     from covey.workflow import PrivateOrder
     from covey.workflow import release as carry_out
 
-    with advice():
-        done = carry_out(PrivateOrder(table=source, about=About(title, owner, purpose), **said))
+    done = carry_out(PrivateOrder(table=source, about=About(title, owner, purpose), **said))
     facts = {"bundle": str(done.bundle), "rows": done.rows, "certificate": done.certificate, "privacy": done.privacy}
     promise = [f"  {part}" for part in done.privacy.split("; ")]
     words = [*([done.certificate] if done.certificate else []), *promise, f"bundle → {done.bundle}"]

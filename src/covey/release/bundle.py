@@ -140,7 +140,8 @@ def _fill(
     ruled = described.rules if described.schema is None else described.schema.rules
     mended = getattr(release.parts, "mended", 0) - before if ruled else None
     _describe(described.plain(), folder, suffix, about)
-    said = {"synthetic_rows": seen.rows, "about": about.to_dict()}
+    source = {part.name: own for part in described.tables if (own := part.schema.source)}
+    said = {"synthetic_rows": seen.rows, "about": about.to_dict()} | ({"source": source} if source else {})
     if isinstance(release, AnonymousRelease):
         write_document(folder / "privacy.json", anonymous_facts(release) | said)
         return ReportInputs(release, about, mended, seen)

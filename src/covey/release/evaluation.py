@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import find_spec
 from itertools import combinations
@@ -29,10 +29,11 @@ from covey.release.page import Part, lines, render, section
 from covey.release.pictures import beside
 from covey.release.places import private_file, refuse_in_bundle
 from covey.release.summary import Column, describe, every_so_many, point
-from covey.release.verify import promised, rows_path, verify_bundle
+from covey.release.verify import as_written, described_by, promised, rows_path, verify_bundle
 from covey.table.codec import Codec, Grid
 from covey.table.columns import named
 from covey.table.dialects import Dialect
+from covey.table.drafting import has_layout, layout
 from covey.table.schema import Schema
 from covey.table.sources import read_table
 
@@ -100,14 +101,19 @@ class Comparison:
 def compare(
     table: Any, folder: Path, dialect: Dialect | None = None, person: str | None = None, known: Schema | None = None
 ) -> Comparison:
-    """Read the true table under the bundle's schema, written as `known` and the dialect say, and the bundle's rows."""
+    """Read the true table under the bundle's schema, and the bundle's rows.
+
+    How the true table is written, the dialect and `known` say; where they do not, it is as its release read it.
+    """
     facts = dict(verify_bundle(folder).facts)
-    schema = Schema.load(folder / "schema.json")
+    described = described_by(folder)
+    schema = described.unit.schema
     codec = Codec(schema)
     if person is None and facts.get("rows_per_person") == ALL_ROWS:
         said = "this bundle counts persons, not rows. Give "
         raise ArgumentError(said, "person", ", the column that identifies the person.")
-    written = (schema if known is None else schema.written_as(known)).read_as(dialect or Dialect())
+    [source] = as_written(described, facts).tables
+    written = written_so(table, source.schema, dialect or Dialect(), known, person)
     read = read_table(table, written.beside(person))
     reader = Codec(written)
     true, _ = reader.encode(read, "cells")
@@ -117,6 +123,21 @@ def compare(
         true, changes = true[places], changes.taking(places)
     synthetic, _ = codec.encode(read_table(rows_path(folder), schema), "cells")
     return Comparison(codec, true, synthetic, facts, changes)
+
+
+def written_so(
+    table: Any, source: Schema, said: Dialect, known: Schema | None = None, key: str | None = None
+) -> Schema:
+    """The schema under which a real table is read: written as was said, as a known schema has it, or as its release read it.
+
+    Besides the columns of the schema the table has one for its key, if one is named.
+    """
+    before = source if known is None else source.written_as(known)
+    schema = before.read_as(said)
+    if not has_layout(table):
+        return schema
+    needed = [field.name for field in schema.beside(key).encoded]
+    return replace(schema, dialect=layout(Path(table), needed, said.of_file, before.dialect))
 
 
 def codes_of(codec: Codec, cells: Integers) -> Integers:

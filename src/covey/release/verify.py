@@ -74,6 +74,15 @@ def _require_bundle(folder: Path) -> None:
         raise InputError(f"{links[0]!r} is a link to a file elsewhere: it is not a file of the bundle.")
 
 
+def as_written(described: Description, facts: Mapping[str, Any]) -> Description:
+    """The description of the real tables that a bundle was made from: with their layout and the spelling of their cells."""
+    with fitting("privacy.json"):
+        source = facts.get("source", {})
+        if unknown := set(source) - {part.name for part in described.tables}:
+            raise ValueError(f"its source names {min(unknown)!r}, which is no table of the bundle")
+        return described.each(lambda part: part.schema.of_source(source.get(part.name, {})))
+
+
 def tables_of(folder: Path, described: Description) -> list[tuple[Resource, Path]]:
     """The tables of a bundle, and where they lie."""
     if described.schema is not None:
@@ -122,6 +131,7 @@ def verify_bundle(folder: Path) -> Verified:
         elif name.endswith(".json"):
             read_json(folder / name)
     described, facts = described_by(folder), read_facts(folder)
+    as_written(described, facts)
     tables = tables_of(folder, described)
     report = (folder / REPORT).read_text(encoding="utf-8") if finished else ""
     for _, path in tables:

@@ -27,6 +27,8 @@ THOUSANDS = (",", ".", " ", "'", "\u00a0", "\u202f", "\u2019", "_")
 KEYS = ("delimiter", "headerRows", "sheetName", "header", "quoteChar", "doubleQuote")  # of Frictionless' dialect
 
 USUAL_FORMATS = ("default", "any")  # of Frictionless: ISO 8601
+# Encodings that covey finds by itself, as Python calls them.
+RECOGNISED = ("ascii", "utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32")
 
 _NO_VALUE = "\ufffd"  # put before text that would look like a value in plain spelling and is none in the dialect
 
@@ -68,6 +70,16 @@ class Dialect:
     def of_file(self) -> Dialect:
         """What holds for the whole file, not for single fields."""
         return Dialect(self.separator, encoding=self.encoding, sheet=self.sheet, skip_rows=self.skip_rows)
+
+    @property
+    def shared(self) -> Dialect:
+        """What a bundle may say of the file that it was made from: all of its layout but an encoding that covey recognises.
+
+        Between these a single letter of a single record may decide.
+        """
+        if self.encoding is not None and check_encoding(self.encoding) in RECOGNISED:
+            return replace(self.of_file, encoding=None)
+        return self.of_file
 
     def to_dict(self) -> dict[str, Any]:
         """The properties of a schema's file that say it: Frictionless' dialect and encoding."""

@@ -10,6 +10,8 @@ import codecs
 import csv
 import re
 from collections import Counter
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,11 @@ import numpy as np
 from covey._libraries import pl
 from covey.errors import InputError, counted
 from covey.table.column_drafts import PUBLIC_CODES, ColumnDraft, Note, date_formats, number_values, present
-from covey.table.columns import MISSING_WORDS, Table
-from covey.table.csvfile import MARKS, TextFile
+from covey.table.columns import MISSING_WORDS, Table, unguarded, unique_names
+from covey.table.csvfile import MARKS, CsvFile, TextFile
 from covey.table.dialects import SEPARATORS, Dialect
 from covey.table.fields import Field
-from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, read_table
+from covey.table.sources import ARROW_SUFFIXES, SIZE_LIMIT, open_source, read_table
 from covey.table.workbook import SUFFIXES, sheet_cells
 
 SAMPLE = 2**18  # bytes that are looked at
@@ -37,6 +39,13 @@ _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf
 _NOT_IN_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 
 _TOTALS = ("total", "totals", "sum", "grand total", "subtotal", "gesamt", "summe", "total général", "totale")
+
+
+def has_layout(source: Any) -> bool:
+    """Whether a table is a file of text or a workbook, which may be laid out in several ways."""
+    return (
+        isinstance(source, str | Path) and Path(source).suffix.lower() not in ARROW_SUFFIXES and Path(source).is_file()
+    )
 
 
 def sniff(path: Path, said: Dialect, size_limit: int) -> Dialect:
@@ -59,6 +68,32 @@ def sniff(path: Path, said: Dialect, size_limit: int) -> Dialect:
     if said.skip_rows is None and skip > start and not _names(lines[skip:], separator):
         separator, skip = said.separator or ",", start  # a single column whose cells hold separators
     return said.over(Dialect(separator, encoding=encoding, skip_rows=skip))
+
+
+def layout(
+    path: Path, needed: Collection[str], said: Dialect, before: Dialect, size_limit: int = SIZE_LIMIT
+) -> Dialect:
+    """How a file is laid out that was read before: the first layout in which it has all the columns that are needed.
+
+    What was said now holds in each. What was said before comes first, and what neither says is as covey writes files itself;
+    then it is as the file looks. Where none has the columns it is the first one, whose refusal says what is missing.
+    """
+    both = said.over(before)
+    tried = [both]
+    with suppress(InputError):  # of text in no single encoding: reading it will say so
+        looks = sniff(path, both, size_limit)
+        tried = [both.over(Dialect(encoding=looks.encoding)), looks, sniff(path, said, size_limit)]
+    return next((own for own in tried if _has_columns(path, needed, own, size_limit)), tried[0])
+
+
+def _has_columns(path: Path, needed: Collection[str], dialect: Dialect, size_limit: int) -> bool:
+    """Whether a file that is laid out so has all these columns."""
+    try:
+        source = open_source(path, dialect=dialect.of_file, size_limit=size_limit)
+    except InputError:
+        return False
+    names = unique_names(source.names) if isinstance(source, CsvFile) else [*source.table(0).columns]
+    return {*needed} <= {*names, *map(unguarded, names)}
 
 
 def assumptions(found: Dialect, said: Dialect) -> str | None:
@@ -177,7 +212,7 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
     missing = ("",) if said.missing is None else tuple(dict.fromkeys(("", *said.missing)))
     found = said
     notes = []
-    if isinstance(source, str | Path) and Path(source).suffix.lower() not in ARROW_SUFFIXES and Path(source).is_file():
+    if has_layout(source):
         found = sniff(Path(source), said, size_limit)
         if words := assumptions(found, said):
             notes.append(Note(None, words, "detected from the file and recorded in the schema as dialect"))

@@ -35,6 +35,7 @@ from covey.table.repair import RuleBook, problems
 from covey.table.rules import AtMost, Condition, Domain, Forbid, Rule, Sum
 
 LEARN, NONE = "learn", "none"
+OF_SOURCE = ("dialect", "encoding", "fields")  # what a bundle says of how the table was written that it was made from
 
 # The parts of a schema are found beside it.
 __all__ = ["ORDERED_TYPES", "TYPES", "Constant", "Field", "Relation", "Schema", "Value"]
@@ -319,10 +320,32 @@ class Schema(Domain):
         return replace(self, fields=fields, missing_values=missing, dialect=dialect.of_file.over(self.dialect))
 
     def written_as(self, known: Schema) -> Schema:
-        """The schema for a table that is written as another schema says."""
-        spellings = {field.name: field.spelling for field in known.fields}
+        """The schema for a table that is written as another schema says, as far as that says anything unusual."""
+        spellings = {field.name: field.spelling for field in known.fields if not field.spelling.is_plain}
         fields = tuple(replace(field, spelling=spellings.get(field.name, field.spelling)) for field in self.fields)
-        return replace(self, fields=fields, missing_values=known.missing_values, dialect=known.dialect)
+        return replace(
+            self, fields=fields, missing_values=known.missing_values, dialect=known.dialect.over(self.dialect)
+        )
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """How its table is written, as far as that is unusual and may be in a bundle: the layout, and the spelling of fields."""
+        spelled = {field.name: words for field in self.fields if (words := field.spelling.to_field())}
+        return self.dialect.shared.to_dict() | ({"fields": spelled} if spelled else {})
+
+    def of_source(self, source: Mapping[str, Any]) -> Schema:
+        """The schema for a table that is written so."""
+        document.refuse_unknown(source, OF_SOURCE, "source")
+        spelled = document.section(source, "fields", None)
+        for name in spelled:
+            _ = self[name]  # refuses a name that is no field's
+        fields = [
+            replace(field, spelling=Spelling.from_field({**spelled[field.name], "type": field.type}, field.name))
+            if field.name in spelled
+            else field
+            for field in self.fields
+        ]
+        return replace(self, fields=tuple(fields), dialect=Dialect.from_dict(source))
 
     def plain(self) -> Schema:
         """The schema of the tables that covey writes: commas, decimal points, ISO dates, UTF-8."""
