@@ -25,6 +25,7 @@ from covey.release.conditional import Wish
 from covey.table.attributes import MISSING as NO_VALUE
 from covey.table.attributes import SPECIAL, Grid, parted
 from covey.table.codec import Codec
+from covey.table.derived_fields import Derived
 from covey.table.description import Description
 from covey.table.fields import BITS, FALSE_TRUE, Field, typed
 
@@ -53,6 +54,18 @@ class Scale:
     def shown(self, step: int) -> str:
         """A step as it is written; a column with special words is written as text too."""
         return str(self.grid.render(np.array([step]))[0])
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A number by its distance from a column or an expression: code apart + 1 is the distance `low`, in `scale` to a unit."""
+
+    place: int
+    base: str | Derived
+    apart: int
+    low: int
+    scale: float
+    edges: Integers  # of its units, in codes
 
 
 @dataclass(frozen=True)
@@ -190,6 +203,21 @@ class Columns:
         apart = len(special) + (not grid.field.required)
         values = self.edges[place][self.edges[place] >= apart] - apart + grid.axis.low
         return Scale(grid, apart, values[:-1], values[1:] - 1, {word: k for k, word in enumerate(special)})
+
+    def declared(self, name: str) -> Field | None:
+        """The field that a schema has under a name, measured or computed; None where there is none, or several."""
+        found = [own for table, own in self._declared if name in _names(table, own.name)]
+        return found[0] if len(found) == 1 else None
+
+    def distance(self, name: str) -> Distance | None:
+        """How a number is measured that was by its distance from what others say; None for one measured by itself."""
+        place = self.place(name)
+        _, codec, own = self._all[place]
+        if own not in codec.links or place not in self.edges:
+            return None
+        link, decimals = codec.links[own], codec.schema[own].axis.decimals
+        base = codec.expected[own] if link.expected else link.base
+        return Distance(place, base, codec.apart(own), link.difference.low, 10.0**decimals, self.edges[place])
 
     def kind(self, name: str) -> str:
         """Whether it has "categories", or is a "flag", a "number" or another type; "" for what was not measured by itself."""

@@ -202,11 +202,33 @@ class Moments:
             found.append(end)
         return found[0], found[1], float(self.scores[i] @ np.maximum(table @ other, 0.0))
 
+    def product_between(self, i: int, j: int) -> tuple[float, float]:
+        """Bounds on the mean product of two numbers, whatever they share inside their bins (Cauchy, Schwarz).
+
+        With a = ā + α, ā the mean of its bin: E[α b̄] is at most the sum, over the bins of a, of share · sd(α) · sd(b̄).
+        """
+        table = np.maximum(self.evidence.table((self.features[i].attribute, self.features[j].attribute)), 0.0)
+        s, t = self.scores[i], self.scores[j]
+        inside = [self._spread_inside(k) for k in (i, j)]
+        sides = [_shared(table, inside[0], t), _shared(table.T, inside[1], s)]
+        both = float(np.sqrt((table.sum(axis=1) @ inside[0]) * (table.sum(axis=0) @ inside[1])))
+        middle, most = float(s @ table @ t), sum(sides) + both
+        return middle - most, middle + most
+
+    def _spread_inside(self, i: int) -> Floats:
+        """The variance of a number inside each bin."""
+        f = self.features[i]
+        bins, share = self.evidence.bins(f.attribute), np.maximum(self._split(f.attribute), 0.0) + TINY
+        within = 0.0 if f.within is None else f.within
+        square = (f.scores - self.scores[i][bins]) ** 2 + within
+        return np.asarray(np.bincount(bins, share * square) / np.bincount(bins, share))
+
     def _inside(self, f: Feature, h: Feature, s: Floats, t: Floats) -> float:
-        """What rows of the centres have inside bins: mean product minus that of the bins' mean scores."""
+        """What rows of the centres have inside bins: their covariance minus that of the bins' mean scores."""
         inside = [self.rows.scored(own.attribute, own.scores) for own in (f, h)]
         binned = [self.rows.scored(x.attribute, y[self.evidence.bins(x.attribute)]) for x, y in ((f, s), (h, t))]
-        return float(np.mean(inside[0] * inside[1] - binned[0] * binned[1]))
+        (x, y), (u, v) = ([column - column.mean() for column in both] for both in (inside, binned))
+        return float(np.mean(x * y - u * v))
 
     @property
     def second(self) -> Floats:
@@ -267,6 +289,14 @@ class Moments:
     def sampling(self, slopes: Floats) -> Floats:
         """The variance, over rows, of what one row adds to each combination."""
         return np.asarray((with_products(self.rows.columns(self.features)) @ slopes.T).var(axis=0))
+
+
+def _shared(table: Floats, variance: Floats, other: Floats) -> float:
+    """The most that deviations inside rows, of these variances, can share with what the columns say."""
+    share = np.maximum(table.sum(axis=1), TINY)
+    mean = table @ other / share
+    spread = np.maximum(table @ other**2 / share - mean**2, 0.0)
+    return float(share @ np.sqrt(variance * spread))
 
 
 def _frechet(table: Floats, s: Floats, t: Floats) -> tuple[float, float]:

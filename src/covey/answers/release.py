@@ -16,7 +16,7 @@ from covey._drawing import Drawn, MakePersons, draw_persons
 from covey._entropy import Streams
 from covey._html import card
 from covey._reading import Reader
-from covey.answers import asking, quantiles, regression
+from covey.answers import asking, follows, quantiles, regression
 from covey.answers import replicates as again
 from covey.answers.answer import About, Answer, AnswerTable, Per, Wanted, answers, checked, in_library, shown
 from covey.answers.bands import ReportBands
@@ -293,6 +293,9 @@ class Release(PrivateRelease):
         return chosen | {a: mask * chosen.get(a, 1.0) for a, mask in group.items()}
 
     def _mean(self, column: str, group: Mapping[int, Floats], where: Conditions, wish: Wanted) -> Answer:
+        whole = follows.sum_of(self.columns, column)
+        if whole is not None:
+            return follows.mean(self, column, (whole, self._chosen(group, where)), where, wish)
         scores, half = self.columns.number(column)
         there, place, chosen = self.columns.there(column), self.columns.place(column), self._chosen(group, where)
         question = f"mean {column}" + (f" where {said(where)}" if where else "")
