@@ -125,7 +125,25 @@ def one_name(_, visits):
 
 
 KEY_RULE = {"rules": [{"forbid": {"who": "x", "ward": "a"}}]}
+ACROSS = {"rules": [{"forbid": {"patients.age": {"maximum": 9}, "visits.dose": {"minimum": 50}}}]}
+
+
+def across(**own):
+    """A rule on the age of a patient and the dose at a visit, of which more is said."""
+    return {
+        **changed(lambda _, v: v["schema"]["fields"].append(entry("dose", "integer", 0, 99, **own))),
+        "covey": ACROSS,
+    }
+
+
+def with_words(data):
+    data["resources"][1]["schema"]["missingValues"] = ["", "50"]
+    return data
+
+
 WRONG = {
+    "a rule across, of an expected field": (across(expected={"expression": "day * 2"}), "stands in another rule"),
+    "a rule across, of a number that means missing": (with_words(across()), "mean missing or special"),
     "no resources": ({"resources": {}}, 'a list "resources"'),
     "two units": (third(GOOD), "'patients', 'drugs' refer to no table"),
     "no foreign key": (changed(lambda p, v: v["schema"].pop("foreignKeys")), "no resource has foreignKeys"),
@@ -162,6 +180,10 @@ WRONG = {
     "a name that is a path": (changed(lambda p, v: v.update(name="../visits")), "of letters, digits, _ and -"),
     "a key in a rule": (changed(lambda p, v: v["schema"].update(covey=KEY_RULE)), "who"),
 }
+
+
+def test_a_rule_across_tables_on_a_field_by_itself_is_read():
+    assert len(Description.from_dict(across()).rules) == 1
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -234,6 +234,7 @@ CIRCLE = [entry("b", "integer", 0, 9), entry("a", "integer", 0, 9, expected={"ex
 CIRCLE.append(entry("s", "integer", 0, 18, expected={"expression": "a + b"}))
 AREA = Field("area", "string", enum=("north", "south"), required=True).to_dict()
 PAY = Field("pay", "integer", 0, 999, special=("N",)).to_dict()
+FAR = entry("far", "number", derived={"expression": "pay * 2"})
 TENTHS = [Field(name, "number", 0, 1, decimals=2, required=True).to_dict() for name in "ab"]
 STAY = [Field(name, "date", "2020-01-01", f"{year}-12-31").to_dict() for name, year in STAYING.items()]
 
@@ -255,6 +256,12 @@ AFTER = [
     ({"fields": [AREA, entry("b", "string", enum=["x"], after="area")]}, "must be a number, date or time"),
     ({"fields": [PAY, entry("b", "string", enum=["x"], expected={"expression": "pay"})]}, "another kind of rule"),
     ({"fields": [AREA, entry("b", "string", enum=["x"], expected=TO_Y)]}, "not a category"),
+    (
+        {"fields": [PAY, FAR, entry("b", "number", 0, 9, expected={"expression": "far"})]},
+        "'far', which is not measured",
+    ),
+    ({"fields": [PAY, entry("b", "number", 0, 9, expected={"expression": "pya"})]}, "Did you mean 'pay'"),
+    ({"fields": [entry("ill", "boolean")], "missingValues": ["false"]}, "'false', which missingValues"),
     ({"fields": [AREA, entry("b", "number", derived=NORTH)], "covey": {"rules": [NO_NORTH]}}, "derived from others"),
     *((labels("A1", "B2", covey={"levels": levels}), "levels") for levels in (0, True, [1, 3])),
     (labels("A1", "B2", covey={"levels": "chapters"}), "no field 'chapters'"),

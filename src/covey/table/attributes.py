@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -168,6 +168,14 @@ class Grid:
         # "-99" declared special holds for the number −99 too, and for no other spelling of a value that has a word already.
         cells = reversed(self.words.items())  # the first word that a value has counts
         self.special_values = {value: cell for word, cell in cells for value in _values((word,), field.type).tolist()}
+
+    @cached_property
+    def unreadable(self) -> tuple[int, ...]:
+        """The steps between the bounds that are read as missing or as a special value."""
+        words = np.array([*self.markers, *self.special_values], dtype=np.float64)
+        steps = np.rint(words * self.scale)
+        inside = (steps >= self.axis.low) & (steps <= self.axis.high) & (steps / self.scale == words)
+        return tuple(map(int, np.unique(steps[inside])))
 
     def read(self, series: pl.Series, log: ColumnLog) -> Integers:
         """Cells of a column."""

@@ -45,6 +45,7 @@ __all__ = ["MISSING", "Codec", "Coding", "ColumnLog", "EncodeLog", "Grid", "Labe
 Coding = Literal["bins", "cells", "numbers"]
 
 _SECONDS = {"date": 86400.0}  # of a cell of dates; other times count in seconds
+_TURNS = 4  # of rules and expectations; what still breaks a rule then is an exception from its expectation
 
 
 @dataclass
@@ -244,16 +245,36 @@ class Codec:
         return self._render(self.book.obey(cells, generator), len(codes))
 
     def _as_expected(self, codes: Integers, generator: np.random.Generator) -> Cells:
-        """Cells that satisfy the rules, fields with an expectation being what their bases say after rules were kept."""
-        first = self._cells(codes, generator)
-        kept = self.book.obey(self.book.complete(first.T), generator)
-        table = np.stack([kept[name] for name in self.names], axis=1)
-        changed = np.flatnonzero((table != first).any(axis=1))
-        again = self._cells(codes[changed], generator, table[changed])
-        for name in self.expected:
-            j = self.names.index(name)
-            table[changed, j] = np.where(table[changed, j] == first[changed, j], again[:, j], table[changed, j])
-        return kept | {name: table[:, self.names.index(name)] for name in self.expected}
+        """Cells that satisfy all rules, fields with an expectation being what their bases say wherever rules allow it.
+
+        A rule moves a base, the field follows its base, and may break a rule by that: rules and expectations take turns. What
+        they still throw back and forth stays as the rules left it, for an expectation may have exceptions and a rule has none.
+        """
+        cells = self.book.complete(self._cells(codes, generator).T)
+        self.book.count_mended(cells)
+        open_rows = np.arange(len(codes))
+        for _ in range(_TURNS):
+            before = _taken(cells, open_rows)
+            obeying = self.book.repaired(before, generator)
+            _put(cells, open_rows, obeying)
+            changed = np.flatnonzero(np.logical_or.reduce([obeying[name] != before[name] for name in cells]))
+            before, obeying, open_rows = _taken(before, changed), _taken(obeying, changed), open_rows[changed]
+            following = self._following(codes[open_rows], before, obeying, generator)
+            wrong = self.book.breaking(following)
+            _put(cells, open_rows[~wrong], _taken(following, ~wrong))
+            open_rows, following = open_rows[wrong], _taken(following, wrong)
+            if not len(open_rows):
+                return cells
+            _put(cells, open_rows, following)
+        _put(cells, open_rows, self.book.repaired(_taken(cells, open_rows), generator))
+        return cells
+
+    def _following(self, codes: Integers, before: Cells, obeying: Cells, generator: np.random.Generator) -> Cells:
+        """Cells in which fields with an expectation follow bases that rules have altered, but where rules altered them too."""
+        again = self._cells(codes, generator, np.stack([obeying[name] for name in self.names], axis=1))
+        unmoved = {name: obeying[name] == before[name] for name in self.expected}
+        places = {name: self.names.index(name) for name in self.expected}
+        return obeying | {name: np.where(unmoved[name], again[:, j], obeying[name]) for name, j in places.items()}
 
     def _cells(self, codes: Integers, generator: np.random.Generator, known: Integers | None = None) -> Integers:
         """Cells of codes in which numbers have their own precision; where others are known, of fields with an expectation."""
@@ -292,6 +313,17 @@ class Codec:
         for f in self.schema.derived:
             found[f.name] = derived_column(f, found, self.schema.fields)
         return {f.name: found[f.name] for f in self.schema.fields}
+
+
+def _taken(cells: Cells, rows: Array) -> Cells:
+    """The cells of some rows."""
+    return {name: column[rows] for name, column in cells.items()}
+
+
+def _put(cells: Cells, rows: Array, others: Cells) -> None:
+    """Put other cells into some rows, in place."""
+    for name, column in others.items():
+        cells[name][rows] = column
 
 
 def _read(attribute: Attribute, table: Table, log: EncodeLog, cells: bool) -> Array:

@@ -25,12 +25,14 @@ from typing import Any
 
 from covey._core.numbers.grid import Attribute, Category
 from covey.errors import ParameterError, nearest, whole_number
+from covey.table.attributes import Grid
 from covey.table.codec import Codec
 from covey.table.databases import Database, is_database
 from covey.table.derived_fields import with_tables
 from covey.table.dialects import Dialect
 from covey.table.document import read_document, refuse_unknown, write_document
 from covey.table.fields import Field
+from covey.table.links import is_fine
 from covey.table.resources import BARE, FLAGS, UNNAMED, Parent, Resource, read_resources
 from covey.table.rules import Forbid, Rule
 from covey.table.schema import LessEqual, Schema, as_groups, focus_to_dict, read_rule, require_confirmed
@@ -100,6 +102,10 @@ class Description:
             if field.bins is not None:
                 raise field.wrong("has declared bins and stands in a rule across the tables", "Leave bins out.")
             tied = {*part.schema.links, *(link.base for link in part.schema.links.values())}
+            tied |= {own.name for own in part.schema.fields if own.expected is not None}
+            if is_fine(field) and Grid(field, part.schema.missing_values).unreadable:
+                what = "holds numbers that mean missing or special, and stands in a rule across the tables"
+                raise field.wrong(what, "Narrow its limits, so that they leave these numbers out.")
             if field.name in tied or any(field.name in own.fields for own in part.schema.rules):
                 raise field.wrong("stands in another rule of its table, or follows a field", kept)
 

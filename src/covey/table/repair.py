@@ -22,6 +22,7 @@ from covey.table.attributes import Attribute, ColumnLog, Grid, attributes, dtype
 from covey.table.columns import as_text, bare, iso, parse, spelled, spellings, unguarded
 from covey.table.fields import Field, as_written
 from covey.table.links import distances
+from covey.table.readable import readable
 from covey.table.rules import Cells, Domain, Mask, Rule, Sum, all_there
 from covey.table.sources import read_table
 
@@ -37,8 +38,8 @@ class RuleBook:
         self.mended = 0  # synthetic rows that were altered so far, because they broke a rule
         for field in domain.fields:
             field.require_complete()
-        self.rules = (*domain.rules, *distances(domain))
         self.attributes = attributes(domain)
+        self.rules = (*domain.rules, *distances(domain), *readable(self.attributes))
         self.regions = regions(self.rules, self.attributes)
         encoded = domain.encoded
         if not encoded:
@@ -70,13 +71,27 @@ class RuleBook:
         return np.full(rows, attribute.axis.low if isinstance(attribute, Grid) else 0)
 
     def obey(self, cells: Cells, generator: np.random.Generator) -> Cells:
+        """The cells with the rows altered that break a rule, which are counted."""
+        self.count_mended(cells)
+        return self.repaired(cells, generator)
+
+    def count_mended(self, cells: Cells) -> None:
+        """Count the rows that are to be altered."""
+        self.mended += int(np.count_nonzero(self.breaking(cells)))
+
+    def breaking(self, cells: Cells) -> Mask:
+        """Which rows break a rule."""
+        none = np.zeros(len(next(iter(cells.values()))), dtype=bool)
+        return np.asarray(np.logical_or.reduce([none, *(self.broken(rule, cells) for rule in self.rules)]))
+
+    def repaired(self, cells: Cells, generator: np.random.Generator) -> Cells:
         """The cells with the rows altered that break a rule."""
-        if not self.rules:
+        rows = len(next(iter(cells.values())))
+        if not self.rules or not rows:
             return cells
         cells = {name: column.copy() for name, column in cells.items()}
-        self.mended += int(np.count_nonzero(np.logical_or.reduce([self.broken(rule, cells) for rule in self.rules])))
         for region in self.regions:
-            region.settle(cells, np.arange(len(next(iter(cells.values())))))
+            region.settle(cells, np.arange(rows))
         bad = self._take_turns(cells, generator)
         if bad.any():
             good, broken = np.flatnonzero(~bad), np.flatnonzero(bad)
@@ -106,10 +121,7 @@ class RuleBook:
             open_rows = open_rows[touched]
             if not len(open_rows):
                 break
-        bad = np.zeros(rows, dtype=bool)
-        for rule in self.rules:
-            bad |= self.broken(rule, cells)
-        return bad
+        return self.breaking(cells)
 
     @cached_property
     def _witness(self) -> dict[str, int]:

@@ -104,12 +104,13 @@ class Schema(Domain):
             if field.name.startswith(GUARDED) and f"'{field.name}" in self.names:
                 raise field.wrong("has a namesake with an apostrophe", "CSV could not tell them apart: rename one.")
             seen.add(field.name)
-            hidden = set(field.labels) & set(self.missing_values) if field.type == "string" else set()
+            hidden = set(field.labels) & set(self.missing_values)
             if hidden:
                 raise field.wrong(f"lists {min(hidden)!r}, which missingValues declares missing", "Remove it from one.")
         for rule in self.rules:
             self._check_rule(rule)
         self._check_together()
+        self._check_expected()
         for name in [name for group in as_groups(self.important) for name in group] + [self.target]:
             if name is not None and not self[name].measured:
                 raise self[name].wrong("matters most, but is not measured", "Name a column that it is derived from.")
@@ -148,6 +149,14 @@ class Schema(Domain):
     def _expecting(self) -> set[str]:
         """Columns that are expected to follow from others, and those that they follow from."""
         return {name for f in self.fields if f.expected is not None for name in (f.name, *f.expected.bases)}
+
+    def _check_expected(self) -> None:
+        """Refuse a column that is expected to follow from what no record says."""
+        for field in self.fields:
+            for base in () if field.expected is None else field.expected.bases:
+                if not self[base].measured:
+                    what = f"is expected to follow from {base!r}, which is not measured"
+                    raise field.wrong(what, "Name measured columns.")
 
     def _check_together(self) -> None:
         """Refuse columns of one category of which more is said than one category can keep."""
