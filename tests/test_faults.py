@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from covey.errors import CoveyWarning, InputError, LedgerError, LostReleaseError, ParameterError
+from covey.errors import CoveyWarning, InputError, InternalError, LedgerError, LostReleaseError, ParameterError
 from covey.privacy.ledger import Ledger
 from covey.privacy.ledger import file as ledger_module
+from covey.release import bundle
 from covey.release.verify import verify_bundle
 from covey.synthesizers import PrivateSynthesizer
 from covey.workflow import CHARGE_STAYS, PrivateOrder, release
@@ -134,6 +135,27 @@ def test_what_fails_after_the_charge_says_that_the_charge_stays(order, monkeypat
     assert charges(order) == 1
     with pytest.raises(type(error)):  # a seeded run has no charge to speak of
         release(replace(order, dataset=None, seed=1))
+
+
+@pytest.mark.parametrize("charged", [True, False])
+def test_a_bundle_that_its_own_verification_refuses_is_kept_and_is_no_success(order, monkeypatch, charged):
+    """It must not happen. If it does, the charge is not lost in silence, and nobody hands out rows that break a rule."""
+    written = bundle._fill
+
+    def one_row_too_many(release, folder, *more):
+        told = written(release, folder, *more)
+        with (folder / "synthetic.csv").open("a") as file:
+            file.write((folder / "synthetic.csv").read_text().splitlines()[1] + "\n")
+        return told
+
+    monkeypatch.setattr(bundle, "_fill", one_row_too_many)
+    kind, words = (LostReleaseError, re.escape(CHARGE_STAYS)) if charged else (InternalError, "report this")
+    with pytest.raises(kind, match=f"does not pass its own verification: .*are kept there.*{words}"):
+        release(order if charged else replace(order, dataset=None, seed=1))
+    assert (order.out / "synthetic.csv").is_file()
+    assert charges(order) == charged
+    with pytest.raises(InputError, match="another number of synthetic rows"):
+        verify_bundle(order.out)
 
 
 @pytest.mark.usefixtures("few_steps")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from covey._progress import Progress
-from covey.errors import CoveyWarning
+from covey.errors import CoveyError, CoveyWarning, InternalError
 from covey.privacy.certificate import WORDS as KINDS
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnyRelease
 from covey.release.contents import AnonymousRelease as AnonymousRelease
@@ -42,7 +42,7 @@ from covey.release.statements import (
     unfinished_words,
 )
 from covey.release.summary import ReleaseTally
-from covey.release.verify import PACKAGE, SCHEMA, described_by, file_digest, tables_of
+from covey.release.verify import PACKAGE, SCHEMA, described_by, file_digest, tables_of, verify_bundle
 from covey.table.description import Description
 from covey.table.document import write_document
 from covey.table.sources import writing_csv, writing_parquet
@@ -79,12 +79,13 @@ def publish(  # what is written where, by whose leave, and who is told
 ) -> ReportInputs:
     """Write the data into a hidden folder beside the final one and rename it; then add the words.
 
-    There is never a part of the data. If the words cannot be made, the bundle stays without them and a warning says so.
+    There is never a part of the data. If the words cannot be made, the bundle stays without them and a warning says so. What
+    was written is verified.
     `claim` is that hidden folder, from `claim_target`. `written` is told of the bundle as soon as its data are safe.
     """
     ready = claim / "new"
     ready.mkdir()
-    with Progress((("drawing rows", 1.0), ("report", 1.0))) as progress:
+    with Progress((("drawing rows", 1.0), ("report", 1.0), ("verifying", 0.5))) as progress:
         progress.next()
         told = _fill(release, ready, parquet, about.dated(), progress.tick)
         _write_sums(ready)
@@ -108,7 +109,27 @@ def publish(  # what is written where, by whose leave, and who is told
                 CoveyWarning,
                 stacklevel=2,
             )
+        _verify_written(folder, progress)
     return told
+
+
+def _verify_written(folder: Path, progress: Progress) -> None:
+    """Check a new bundle as its receivers will; the data of one that they would refuse are kept, and nobody calls it good."""
+    try:
+        progress.next()
+        verify_bundle(folder)
+    except CoveyError as error:
+        raise InternalError(
+            f"the bundle {folder} was written, and does not pass its own verification: {str(error).rstrip('.')}. Its data are "
+            "kept there. Do not hand them out, and please report this."
+        ) from error
+    except Exception as error:  # of a machine that has no memory left, say: the data are there, and may be good
+        warnings.warn(
+            f"the data of {folder} are complete, but could not be verified ({type(error).__name__}). To try again: covey verify "
+            f"{folder}",
+            CoveyWarning,
+            stacklevel=3,
+        )
 
 
 @contextmanager
