@@ -23,7 +23,7 @@ from covey.release.verify import bundle_digest, file_digest, verify_bundle
 from covey.table.description import Description
 from covey.table.schema import Schema
 from covey.workflow import Account, PrivateOrder, release, resume
-from tests.clinic import clinic
+from tests.clinic import clinic, described
 from tests.clinic import write as write_linked
 from tests.commands import run
 from tests.entries import entry
@@ -281,3 +281,24 @@ def test_the_charge_is_marked_before_the_first_word_is_made(order, monkeypatch):
     monkeypatch.setattr(bundles, "add_words", lambda *given: seen.append("words") or tell(*given))
     release(order)
     assert seen == ["mark", "words"]
+
+
+def one_ward(learned):
+    """Visits that are counted, of which nothing else varies: one ward, or a number that noise hides."""
+
+    def change(_, visits):
+        visits["covey"] = {"at_most": 9, "order": "day", "positions": not learned, "numbered": True}
+        ward = {"name": "ward", "type": "integer", "covey": {"learn": True}}
+        visits["schema"]["fields"][2] = ward if learned else entry("ward", "string", enum=["a"], required=True)
+
+    return described(change)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.usefixtures("quick_persons")
+def test_events_of_which_only_their_place_varies_are_released(learned, tmp_path):
+    """Both failed after the charge: every field of what is written is constant."""
+    tables = clinic()
+    tables["visits"]["ward"] = [str(k) if learned else "a" for k in range(len(tables["visits"]["ward"]))]
+    made = covey.PrivateSynthesizer(0.05, 1e-6, schema=one_ward(learned), seed=1).fit(tables).release(40)
+    assert verify_bundle(bundles.write_bundle(made, tmp_path / "bundle")).finished

@@ -164,7 +164,8 @@ def learn(rows: Rows, described: Description, gate: Gate) -> Learned:
         own = [name for name in places if name in {f"{prefix}{field}" for field in part.schema.names}]
         order = None if part.parent is None else f"{prefix}{part.parent.order}"
         fields = _kept(part.schema, prefix, found)
-        hidden = bool(own) and not any(field.categories > 1 for field in fields)
+        counting = part.parent.order if part.parent is not None and part.parent.numbered else None
+        hidden = bool(own) and not any(field.categories > 1 and field.name != counting for field in fields)
         guessed = guessed or hidden
         # The budget is spent: what is known least is released rather than nothing, and an order stays one.
         for name in own:

@@ -233,7 +233,7 @@ class ReleaseTally:
             names = [field.name for field in part.measured.coded.encoded]
             measures = {name: cells[j].measure for j, name in enumerate(names, first) if j in cells}
             first += len(names)
-            if not part.bare:
+            if not part.bare and part.written.encoded:  # of events only their place may vary
                 self.tables[part.name] = TableTally(part.written, release.parts.m, numbers, measures)
         self.rows = dict.fromkeys((part.name for part in self.described.tables), 0)
         most = 0 if self.described.schema is not None else self.described.link.at_most

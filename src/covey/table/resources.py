@@ -108,6 +108,10 @@ class Resource:
             raise self.wrong("has a path that is not one file", "Name one file.")
         if self.parent is not None:
             self.parent.check(self.schema, self.name)
+            if self.parent.numbered and len(self.schema.fields) == 1:
+                raise self.wrong(
+                    "has no column besides the one that numbers its rows", "Leave out numbered, or add one."
+                )
             _ = self.written  # rules about a numbered order column are refused
 
     @property
