@@ -38,6 +38,18 @@ def described(change):
     return Description.from_dict(changed(change))
 
 
+def with_drugs(beside_visits=True):
+    """The clinic with a third table: drugs of patients beside their visits, or drugs of visits."""
+    data = copy.deepcopy(GOOD)
+    to = {"resource": "patients", "fields": "id"} if beside_visits else {"resource": "visits", "fields": "visit"}
+    data["resources"][1]["schema"]["primaryKey"] = "visit"
+    data["resources"][1]["schema"]["fields"].append({"name": "visit", "type": "string"})
+    fields = [{"name": "of", "type": "string"}, entry("dose", "integer", 0, 9)]
+    schema = {"fields": fields, "foreignKeys": [{"fields": "of", "reference": to}]}
+    data["resources"].append({"name": "drugs", "path": "drugs.csv", "covey": {"at_most": 2}, "schema": schema})
+    return data
+
+
 PACKAGE = Description.from_dict(GOOD)
 
 

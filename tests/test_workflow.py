@@ -12,12 +12,12 @@ import pytest
 
 import covey
 from covey._preparing import check, draft
-from covey.errors import InputError
+from covey.errors import InputError, ParameterError
 from covey.privacy.ledger import Ledger
 from covey.release.verify import bundle_digest, described_by, tables_of, verify_rows
 from covey.table.description import Description
 from covey.table.schema import Field, Schema
-from tests.clinic import GOOD, PACKAGE, clinic, described, ruled, write
+from tests.clinic import GOOD, PACKAGE, clinic, described, ruled, with_drugs, write
 from tests.commands import run
 
 pytestmark = [
@@ -222,6 +222,37 @@ def test_a_package_is_drafted_with_its_key_and_confirmed(package, tmp_path):
     assert "visits.csv is given twice" in twice.output
     three = run("init", "a.csv", "b.csv", "c.csv", "-o", draft, "--force")
     assert "several event tables are not supported yet" in three.output
+
+
+@pytest.mark.parametrize("beside_visits", [True, False], ids=["two branches", "a chain"])
+def test_three_tables_are_refused_by_every_step_before_the_charge(beside_visits, tmp_path):
+    """A release ended in a ValueError."""
+    words = "here are visits and drugs: several event tables are not supported yet. Keep the one that matters most"
+    package, ledger = tmp_path / "package.json", Ledger(tmp_path / "ledger.sqlite")
+    package.write_text(json.dumps(with_drugs(beside_visits)))
+    ledger.open_dataset("clinic", 9)
+    order = [
+        "release",
+        package,
+        "--epsilon",
+        1,
+        "--dataset",
+        "clinic",
+        "--ledger",
+        ledger.path,
+        "--out",
+        tmp_path / "x",
+    ]
+    plan = ["plan", package, "--persons", 100, "--epsilon", 1]
+    for line in (order, [*order, "--learn", "--delta", "1e-7"], plan, ["check", package]):
+        done = run(*line)
+        assert done.exit_code == 2, done.output
+        assert words in " ".join(done.output.split())
+    assert [event.kind for event in ledger.history("clinic")] == ["open"]
+    tree = Description.load(package)
+    for learned in (tree, tree.to_learn()):
+        with pytest.raises(ParameterError, match=words):
+            covey.PrivateSynthesizer(1.0, 1e-6, schema=learned)
 
 
 def test_a_drafted_package_is_learned_and_columns_are_left_out_by_not_naming_them(package, tmp_path):

@@ -12,7 +12,7 @@ from covey.table.description import Description
 from covey.web import drafts
 from covey.web import work as work_module
 from covey.web.jobs import Job
-from tests.clinic import GOOD, as_csv, clinic
+from tests.clinic import GOOD, as_csv, clinic, with_drugs
 from tests.commands import run
 from tests.web.conftest import words
 
@@ -40,6 +40,13 @@ def described(page, tables):
     """Work on two files and the package of before, whose fields are confirmed."""
     files = {"events": ("visits.csv", tables["visits"]), "schema": ("package.json", json.dumps(GOOD).encode())}
     return page.given(tables["patients"], "patients.csv", files).id
+
+
+def test_a_package_of_three_tables_is_refused_with_a_way_out(clinics, tables):
+    for beside_visits in (True, False):
+        package = json.dumps(with_drugs(beside_visits)).encode()
+        _, answer = two_files(clinics, tables, schema=("package.json", package))
+        assert "several event tables are not supported yet. Keep the one that matters most" in words(answer)
 
 
 def test_two_files_become_columns_of_two_tables_and_their_key_stays_here(clinics, tables):

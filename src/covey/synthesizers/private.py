@@ -232,6 +232,7 @@ class PrivateSynthesizer(Synthesizer):
     def _take(self, described: Description) -> None:
         """Use a description: one that is complete, or one whose domains are to be learned first."""
         described.require_confirmed()
+        described.require_one_branch()
         self.described, self.schema = described, described.schema
         if described.learns:
             for part in described.tables:

@@ -126,10 +126,15 @@ class Description:
         """The schema of the only table; None of several."""
         return self.unit.schema if len(self.tables) == 1 else None
 
+    def require_one_branch(self) -> None:
+        """Refuse tables that can be described together and not released: other than one, or persons and one of events."""
+        if self.schema is None:
+            require_one_branch([part.name for part in self.tables[1:]])
+
     @property
     def events(self) -> Resource:
         """The table of events, where there are persons with one table of events and nothing else."""
-        require_one_branch([part.name for part in self.tables[1:]])
+        self.require_one_branch()
         return self.tables[1]
 
     @property
@@ -374,8 +379,9 @@ def require_one_branch(events: Sequence[str]) -> None:
     """Refuse trees that are described and not released: the only place that knows which are."""
     if len(events) != 1:
         raise ParameterError(
-            f"a release has persons and one table of events, and here are {', '.join(events) or 'none'}: several event tables "
-            "are not supported yet."
+            f"a release has persons and one table of events, and here are {' and '.join(events) or 'none'}: several event tables "
+            "are not supported yet. Keep the one that matters most. Or release each with its persons, as a package of its own: "
+            "all of them are charged, and no synthetic person is in two."
         )
 
 
