@@ -37,6 +37,7 @@ from covey.table.description import Description
 from covey.table.provisional import LearnedColumn
 from covey.table.resources import Parent, Resource
 from covey.table.schema import Field, Linear, Schema
+from tests.entries import entry
 
 N = 3000
 
@@ -187,6 +188,15 @@ def test_what_matters_most_is_forgotten_where_nothing_of_it_stands_out():
     with pytest.warns(CoveyWarning, match="'id'"):
         synth = covey.PrivateSynthesizer(5.0, 1e-6, schema=wished, seed=1).fit(table)
     assert (synth.schema.important, synth.schema.target) == ((("age", "ward"),), None)
+
+
+def test_a_declared_column_may_be_expected_from_a_learned_one_beside_rules():
+    """Rules are tried on declared columns alone before the table is opened, where the learned one is not there."""
+    fields = [entry("age", "integer", learn=True), entry("next", "integer", 0, 99, expected={"expression": "age + 1"})]
+    rule = {"less_equal": {"left": "next", "right": "last"}}
+    data = {"fields": [*fields, entry("last", "integer", 0, 99)], "covey": {"rules": [rule]}}
+    schema = Schema.from_dict(data)
+    assert covey.PrivateSynthesizer(1.0, 1e-6, schema=schema).schema == schema
 
 
 def test_other_ways_refuse_what_is_to_be_learned():

@@ -96,6 +96,13 @@ def test_a_file_beside_the_schema_is_read_into_it(tmp_path):
         Schema.from_dict(document)
 
 
+def test_names_that_Python_would_write_in_another_way_are_those_of_the_table():
+    """Python reads ﬁ as fi, which is another column or none: a formula of it ended in a KeyError."""
+    both = Derived.from_dict({"expression": "ﬁ * 10 + fi"}, "sum")
+    assert both.bases == ("ﬁ", "fi")
+    assert both.evaluate({"ﬁ": np.array([1.0]), "fi": np.array([2.0])}).tolist() == [12.0]
+
+
 def test_division_by_zero_and_overflow_are_missing():
     field = {"name": "d", "type": "number", "covey": {"derived": {"expression": "pay ** 40 / (pay - 1)"}}}
     schema = Schema.from_dict({"fields": [{**PAY, "covey": {}}, field]})

@@ -60,7 +60,7 @@ def check_learning(schema: Schema, delta: Fraction) -> None:
             )
         if (field.other or OTHER) in schema.missing_values:
             raise field.wrong(f"would call the rest {field.other or OTHER!r}, which is declared missing", "Give other.")
-    declared = tuple(field for field in schema.fields if not field.learn)
+    declared = tuple(replace(field, expected=None) for field in schema.fields if not field.learn)
     if schema.rules or any(field.follows is not None for field in declared):
         # Rules name declared fields alone. Those that contradict each other would do so after the charge.
         structural_zeros(Codec(replace(schema, fields=declared, important=(), target=None)))

@@ -252,6 +252,9 @@ def _read(text: Any, name: Any) -> tuple[tuple[str, ...], Compute]:
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
         what = f"is derived by {text!r}, which is not an expression"
         raise _wrong(name, what, "Write it as in: weight / height") from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):  # Python's parser writes ﬁ as fi, and a table may have both columns
+            node.id = ast.get_source_segment(text, node) or node.id
     bases: dict[str, None] = {}
     compute = _computed(tree.body, name, bases)
     if not bases:
