@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from audits.odometer import Ride
 from audits.planting import Fault, replaced
 from covey._core.numbers.grid import Difference
 from covey._core.numbers.tree import Tree
+from covey._core.tables.counts import Counts
 from covey._methods.regain.important import Important
-from covey.measure.query import Factor, Query
+from covey._methods.statistic import Statistic
+from covey.measure.query import Factor, Query, mean_variation
 from covey.privacy.budget import Budget
 from covey.privacy.gate import WHOLE, Gate, Joint
 from covey.privacy.sensitivity import Sensitivity
@@ -34,6 +36,27 @@ FIELDS = (
 HALVES = {0: Factor(np.array([0, 5000, 10**7 + 3]), np.arange(2)), 1: Factor(np.array([0, 40, 122]), np.arange(2))}
 WARDS = {4: Factor.plain(3)}
 FURTHER = (Query([(0, 1), (1, 4)], HALVES | WARDS), Query([(4,)], WARDS))
+
+
+@dataclass(frozen=True)
+class Hundredfold:
+    """Kernel: rows by ward, a hundred times each."""
+
+    def __call__(self, batch):
+        return Counts((100 * np.bincount(batch[:, 4], minlength=3),))
+
+
+class HundredWards(Query):
+    """A query with a kernel of its own, and what one row moves."""
+
+    def kernel(self):
+        return Hundredfold()
+
+    def sensitivity(self):
+        return Sensitivity(l1=200, l2_squared=2 * 100**2, added=Sensitivity(l1=100, l2_squared=100**2))
+
+
+OWN = (HundredWards([(4,)], WARDS),)
 PLAIN = ("30000", "40", "2020-05-05", "2020-05-07", "A", "J45")
 
 
@@ -90,6 +113,8 @@ def number_rides():
         number_ride("numbers, pairs of a target, (ε, δ)", 0.5, 1e-6, target="ward"),
         number_ride("numbers, further queries", 3.0, further=FURTHER),
         number_ride("numbers, further queries, (ε, δ)", 2.0, 1e-6, further=FURTHER),
+        number_ride("numbers, a kernel of one's own", 3.0, further=OWN),
+        number_ride("numbers, a kernel of one's own, (ε, δ)", 2.0, 1e-6, further=OWN),
         number_ride("numbers, triples", 30.0, triples=3),
         number_ride("numbers, triples of a target, (ε, δ)", 9.0, 1e-6, target="ward", triples=2),
         number_ride("numbers, triples, persons", 60.0, triples=2, rows_per_person=2),
@@ -266,6 +291,15 @@ def further_queries_as_one_table():
     return replaced((driver, "_measure_further", first))
 
 
+def stretch_forgotten():
+    """The certificate takes tables that a row moves by a hundred for tables that it moves by one."""
+
+    def variation(law, query, setting):
+        return Statistic.tables(query).map(mean_variation, law.table(query), query.starts, setting.total)
+
+    return replaced((driver, "_variation", lambda real: variation))
+
+
 def differences_by_the_table():
     """Distances are measured from the earliest base of the batch."""
 
@@ -309,5 +343,16 @@ def tree_faults():
             "odometer: numbers, further queries, (ε, δ)",
             further_queries_as_one_table(),
         ),
+        Fault(
+            "a kernel of one's own noised like covey's",
+            "odometer: numbers, a kernel of one's own",
+            further_queries_as_one_table(),
+        ),
+        Fault(
+            "a kernel of one's own noised like covey's, (ε, δ)",
+            "odometer: numbers, a kernel of one's own, (ε, δ)",
+            further_queries_as_one_table(),
+        ),
+        Fault("stretch forgotten in the certificate", "odometer: numbers, a kernel of one's own", stretch_forgotten()),
         Fault("differences from the earliest date", "odometer: numbers, (ε, δ)", differences_by_the_table()),
     ]

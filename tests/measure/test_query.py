@@ -4,7 +4,6 @@ import csv
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +12,10 @@ import covey
 from audits.odometer import cheap_fits
 from covey._core.paper.blocks import WeightedPoints
 from covey._core.tables.counts import Counts
-from covey._methods.statistic import AtMostOne
 from covey.answers.tables import write_tables
-from covey.errors import CannotAnswerError, InternalError
+from covey.errors import CannotAnswerError
 from covey.measure.query import Factor, Query, mean_variation, mixed_table, to_bins
+from covey.privacy.sensitivity import Sensitivity
 from covey.release.bundle import write_bundle
 from covey.table.schema import Field, Schema
 
@@ -77,6 +76,10 @@ class FourWay(Query):
         """Its own."""
         return Together()
 
+    def sensitivity(self):
+        """A row is in one cell."""
+        return Sensitivity.histograms(1)
+
 
 def test_a_query_that_is_new_is_measured_certified_kept_exported_and_answered(tmp_path):
     """Four columns at once, each on two levels, with a kernel of its own: no file of covey names them."""
@@ -120,39 +123,6 @@ def test_a_query_that_is_new_is_measured_certified_kept_exported_and_answered(tm
     assert [line["column_d"] for line in lines] == ["y"] * 16
     found = np.array([float(line["count"]) for line in lines])
     assert found == pytest.approx(toy.values, abs=float(toy.sd))  # what is known of the total is used
-
-
-@dataclass(frozen=True)
-class Times:
-    """Kernel: the counts of another one, so many times."""
-
-    kernel: Any
-    factor: int
-
-    def __call__(self, batch):
-        """Count a batch."""
-        (counts,) = self.kernel(batch).integers()
-        return Counts((self.factor * counts,))
-
-
-@pytest.mark.parametrize("factor", [1000, 2, -1])
-def test_a_kernel_that_breaks_what_its_noise_rests_on_is_refused(factor):
-    """Its tables would get the noise of a histogram, whatever one row adds to them."""
-    query = Query([(0, 1)], {a: Factor.plain(3) for a in range(2)})
-    X = np.random.default_rng(0).integers(0, 3, (500, 2))
-    kernel = query.kernel()
-    assert np.array_equal(AtMostOne(kernel, query.starts)(X).integers()[0], kernel(X).integers()[0])
-    with pytest.raises(InternalError, match="counts a unit more than once"):
-        AtMostOne(Times(kernel, factor), query.starts)(X)
-
-    class Wrong(Query):
-        def kernel(self):
-            return Times(super().kernel(), factor)
-
-    synth = covey.PrivateSynthesizer(1.0, domain=[3, 3], seed=1)
-    synth.further = (Wrong(query.sets, query.factors),)
-    with cheap_fits(), pytest.raises(InternalError, match="counts a unit more than once"):
-        synth.fit(X)
 
 
 EDGES = np.array([0, 4, 5, 10])

@@ -20,7 +20,7 @@ from covey._methods.model import Ask, Asking, Comparison, Component, Fitted, Law
 from covey._methods.statistic import Statistic, largest_of
 from covey._progress import Progress
 from covey.measure.measurement import Measurement, Measurements
-from covey.measure.query import Query, mean_variation
+from covey.measure.query import OWN, Query, mean_variation
 from covey.privacy.budget import Budget
 from covey.privacy.certificate import Certificate, certify
 from covey.privacy.gate import Exact, Gate, Measured
@@ -216,10 +216,18 @@ def _measurement(ask: Ask, component: Component, measured: Measured, n: int) -> 
 
 
 def _measure_further(queries: Sequence[Query]) -> Asking[list[Measurement]]:
-    """Tables of queries in one mechanism: a unit adds non-negative numbers to each that sum to 1 at most."""
-    tables = sum(len(query.sets) for query in queries)
+    """Tables of queries in one mechanism, with the noise that their sensitivities ask for."""
     components = [Component(query, Statistic.tables(query), int(query.starts[-1])) for query in queries]
-    return (yield [Ask(FURTHER, components, Sensitivity.histograms(tables))])
+    sensitivity = Sensitivity.together([query.sensitivity() for query in queries])
+    measurements = yield [Ask(FURTHER, components, sensitivity)]
+    return [_marked(measurement) for measurement in measurements]
+
+
+def _marked(measurement: Measurement) -> Measurement:
+    """A measurement that says where its cells are no shares of units."""
+    if measurement.query.tables_hold_units:
+        return measurement
+    return replace(measurement, query=replace(measurement.query, of=OWN))
 
 
 def _with_further(fitted: Fitted, measurements: list[Measurement], n: int) -> Fitted:
@@ -258,8 +266,11 @@ def _certificate(law: Law, further: Sequence[Query], setting: Setting, driver: _
 
 
 def _variation(law: Law, query: Query, setting: Setting) -> Statistic:
-    """The mean total variation distance of a query's tables from the law's."""
-    return Statistic.tables(query).map(mean_variation, law.table(query), query.starts, setting.total)
+    """The mean total variation distance of a query's tables from the law's, in parts that one replaced unit moves by 1/n."""
+    stretched = float(query.stretch)
+    return Statistic.tables(query).map(
+        mean_variation, law.table(query) / stretched, query.starts, setting.total * stretched
+    )
 
 
 def _with_variations(comparison: Comparison, variations: Sequence[Statistic]) -> Comparison:

@@ -11,9 +11,7 @@ import numpy as np
 from covey._core.arrays import Array
 from covey._core.tables.counts import part
 from covey._core.tables.distance import largest
-from covey._core.tables.events import WEIGHT_STEPS, Histories
 from covey._engines.rows import then
-from covey.errors import InternalError
 from covey.measure.query import Query
 
 Kernel = Callable[[Any], Any]  # from a batch of units to a sum that can be added to others of its kind
@@ -44,9 +42,8 @@ class Statistic:
 
     @classmethod
     def tables(cls, query: Query) -> Statistic:
-        """The tables of a query, one after the other. Their noise rests on a promise: a unit adds 1 to each at most."""
-        kernel = AtMostOne(query.kernel(), query.starts)
-        return cls.sum(kernel).map(part)
+        """The tables of a query, one after the other. Their noise rests on `Query.sensitivity`."""
+        return cls.sum(query.kernel()).map(part)
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Statistic:
         """A pure function of it."""
@@ -63,31 +60,3 @@ def largest_of(distances: Sequence[Statistic]) -> Statistic:
     if len(distances) == 1:
         return distances[0].map(largest)
     return Statistic(largest, tuple(distances))
-
-
-@dataclass(frozen=True, eq=False)
-class AtMostOne:
-    """A query's kernel that keeps what its sensitivity rests on: non-negative counts, each table's at most one a unit.
-
-    Attributes:
-        kernel: of the query.
-        starts: where its tables begin, and where the last one ends.
-    """
-
-    kernel: Kernel
-    starts: Any
-
-    def __call__(self, batch: Any) -> Any:
-        """Count a batch, or refuse: a kernel that breaks this breaks it for every table, whatever it holds."""
-        counts = self.kernel(batch)
-        cells = part(counts)
-        totals = np.add.reduceat(cells, self.starts[:-1])
-        if cells.min(initial=0) < 0 or totals.max(initial=0) > self._most(batch):
-            raise InternalError("a query counts a unit more than once in a table: its noise would be too small.")
-        return counts
-
-    def _most(self, batch: Any) -> int:
-        """What a table of the batch may sum to: its units, persons in steps."""
-        if isinstance(batch, Histories):
-            return batch.n * WEIGHT_STEPS
-        return len(batch)

@@ -15,12 +15,14 @@ import numpy as np
 from covey._core.arrays import Integers
 from covey.answers.release import Release
 from covey.errors import CannotAnswerError, ParameterError
-from covey.measure.query import Columns
+from covey.measure.measurement import Measurement
+from covey.measure.query import OWN, Columns
 from covey.privacy.certificate import THREE, WORDS
 from covey.release.model import NUMBER
 from covey.table.columns import guarded
 
 COLUMNS_FILE, PAIRS_FILE = "columns.csv", "pairs.csv"
+OWN_FILE = "own-{}.csv"  # of a query whose kernel counts a unit more than once
 TABLES_FILE = {3: "triples.csv"}  # of so many columns together
 
 
@@ -37,14 +39,16 @@ def write_tables(release: Release, folder: Path) -> list[Path]:
     written = [
         write_rows(folder / COLUMNS_FILE, ("column", "category", "count", "sd"), cells(release, combinations(every, 1)))
     ]
-    for degree in sorted({2, *(m.query.degree for m in found.found)} - {1}):
+    for degree in sorted({2, *(m.query.degree for m in found.of_units)} - {1}):
         sets: Iterable[Columns] = combinations(every, 2) if degree == 2 else found.chosen(degree)
-        kinds = dict.fromkeys(m.query.of for m in found.found if m.query.degree == degree) if release.several else ()
+        kinds = dict.fromkeys(m.query.of for m in found.of_units if m.query.degree == degree) if release.several else ()
         names = [f"{what}_{letter}" for letter in ascii_lowercase[:degree] for what in ("column", "category")]
         rows: list[tuple[object, ...]] = []
         with suppress(CannotAnswerError):
             for kind in kinds:
-                own = [s for m in found.found if m.query.of == kind and m.query.degree == degree for s in m.query.sets]
+                own = [
+                    s for m in found.of_units if m.query.of == kind and m.query.degree == degree for s in m.query.sets
+                ]
                 own = [s for s in own if {*s} <= {*every}]
                 rows += [(WORDS[kind if degree < 3 else THREE], *row) for row in cells(release, own, (kind,))]
             rows = rows or list(cells(release, sets))
@@ -52,7 +56,27 @@ def write_tables(release: Release, folder: Path) -> list[Path]:
             head = (*(["about"] if kinds else []), *names, "count", "sd")
             place = folder / (PAIRS_FILE if degree == 2 else TABLES_FILE.get(degree, f"{degree}-columns.csv"))
             written.append(write_rows(place, head, iter(rows)))
+    further = [m for m in found.found if m.query.of == OWN]
+    for k, measurement in enumerate(further, 1):
+        names = [
+            f"{what}_{letter}"
+            for letter in ascii_lowercase[: measurement.query.degree]
+            for what in ("column", "category")
+        ]
+        rows_of_it = own_cells(release, measurement)
+        written.append(write_rows(folder / OWN_FILE.format(k), (*names, "count", "sd"), rows_of_it))
     return written
+
+
+def own_cells(release: Release, measurement: Measurement) -> Iterator[tuple[object, ...]]:
+    """What a kernel of one's own counted, as it was measured: its cells are no shares of units."""
+    query, evidence, names = measurement.query, release.evidence, (*release.columns.called, NUMBER)
+    for columns in query.sets:
+        table, sds = measurement.counts(columns), np.broadcast_to(measurement.sds(columns), query.shape(columns))
+        labels = [_labels(release, a, query.factors[a].at(evidence.margins[a].edges[:-1])) for a in columns]
+        for cell in np.ndindex(*table.shape):
+            where = [part for a, own, k in zip(columns, labels, cell, strict=True) for part in (names[a], own[k])]
+            yield *map(guarded, where), f"{table[cell]:.6g}", f"{measurement.per * sds[cell]:.6g}"
 
 
 def cells(release: Release, sets: Iterable[Columns], of: tuple[str, ...] | None = None) -> Iterator[tuple[object, ...]]:

@@ -12,7 +12,7 @@ from covey._core.arrays import Array, Floats
 from covey._core.noise.matrix import pair_deviation, simulated_matrix
 from covey._core.noise.pairlaw import PairLaw
 from covey._core.tables.domain import Domain
-from covey.measure.query import Columns, Every, Query
+from covey.measure.query import OWN, Columns, Every, Query
 
 # Excess kurtosis of Laplace noise, which that of K-norm noise does not pass (it is below 0 for many flags); of other laws 0.
 TAILS = 3.0
@@ -117,15 +117,20 @@ class Measurements:
         """How many columns there are, those that were derived from a unit included."""
         return 1 + max(a for m in self.found for a in m.query.factors)
 
+    @cached_property
+    def of_units(self) -> tuple[Measurement, ...]:
+        """Those whose cells are shares of units: answers rest on them."""
+        return tuple(m for m in self.found if m.query.of != OWN)
+
     def holding(self, columns: Columns) -> list[Measurement]:
-        """The measurements of these columns together, in the order in which they were made."""
-        return [m for m in self.found if m.kept and columns in m.query.sets]
+        """Tables of units of these columns together, in the order in which they were measured."""
+        return [m for m in self.of_units if m.kept and columns in m.query.sets]
 
     def pairs(self) -> Measurement | None:
         """The first of two columns, which may have no values: then it says which bins pairs would have had."""
-        return next((m for m in self.found if m.query.degree == 2), None)
+        return next((m for m in self.of_units if m.query.degree == 2), None)
 
     def chosen(self, degree: int) -> list[Columns]:
         """Sets of so many columns that were measured because they were named or chosen."""
-        listed = [m.query.sets for m in self.found if not isinstance(m.query.sets, Every)]
+        listed = [m.query.sets for m in self.of_units if not isinstance(m.query.sets, Every)]
         return [s for sets in listed for s in sets if len(s) == degree]

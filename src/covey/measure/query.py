@@ -1,14 +1,16 @@
 """What is asked of one unit, a row or a person with all rows: tables of bins of some columns together. Public.
 
 A query's kernel counts its cells exactly, private until noise meets them, and a law answers the same queries; a certificate says
-how far the two answers are apart. Whatever the query, one replaced unit moves each of its tables by 2/n in ℓ1: its total
-variation distance from a fixed table by 1/n at most, and so the mean over tables (docs/proofs/certificate.md).
+how far the two answers are apart. Where each table holds a unit once, one replaced unit moves each by 2/n in ℓ1: its total
+variation distance from a fixed table by 1/n at most, and so the mean over tables (docs/proofs/certificate.md). A query whose
+kernel counts otherwise says so by its sensitivity.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, groupby
 from math import comb, prod
@@ -21,9 +23,11 @@ from covey._core.paper.blocks import WeightedPoints
 from covey._core.tables.counts import Counts
 from covey._core.tables.domain import TABLE_ROWS
 from covey._core.tables.events import Histories, averaged_codes, averaged_table, person_codes
+from covey.privacy.sensitivity import Sensitivity
 
 Columns = tuple[int, ...]
 View = Literal["cells", "centred", "product"]
+OWN = "own"  # what of a unit is looked at where a kernel counts it more than once: cells are then no shares of units
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +221,27 @@ class Query:
         """What counts the cells of all tables, of some units."""
         given = tuple(self.factors), tuple(self.factors.values()), tuple(self.sets)
         return CellCounts(*given) if self.of == "row" else PersonTables(*given, self.of)
+
+    def sensitivity(self) -> Sensitivity:
+        """How far one unit moves all tables together: what their noise rests on. Whoever writes a kernel writes it too.
+
+        covey's own kernels hold a unit once in each table: in one cell, or averaged over its rows (docs/proofs/sensitivity.md).
+        """
+        return Sensitivity.histograms(len(self.sets))
+
+    @property
+    def stretch(self) -> Fraction:
+        """How many times as far as tables that hold each unit once a unit moves these, on average; at least 1."""
+        bounds, tables = self.sensitivity(), len(self.sets)
+        replaced = Fraction(bounds.l1 or 0) / (2 * tables)
+        if bounds.added is None:
+            return max(Fraction(1), replaced)
+        return max(Fraction(1), replaced, Fraction(bounds.added.l1 or 0) / tables)
+
+    @property
+    def tables_hold_units(self) -> bool:
+        """Whether each table holds a unit once at most, so that its cells are shares of units."""
+        return self.of != OWN and self.stretch == 1
 
     @cached_property
     def degree(self) -> int:

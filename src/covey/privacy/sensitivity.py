@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -34,6 +35,16 @@ class Sensitivity:
         """Of so many histograms, or tables to which a unit adds at most 1: a replaced row moves two counts, an added one one."""
         return cls(l1=2 * count, l2_squared=2 * count, added=cls(l1=count, l2_squared=count))
 
+    @classmethod
+    def together(cls, parts: Sequence[Sensitivity]) -> Sensitivity:
+        """Of several sums over records in one draw: at most what a unit moves in each of them, added up."""
+        added = [part.added for part in parts if part.added is not None]
+        return cls(
+            l1=_sum([part.l1 for part in parts]),
+            l2_squared=_sum([part.l2_squared for part in parts]),
+            added=cls.together(added) if len(added) == len(parts) else None,
+        )
+
     def deviation(self, budget: Budget) -> float:
         """Of the independent noise on an entry that a budget pays for."""
         own = self.under(budget)
@@ -46,3 +57,9 @@ class Sensitivity:
         if self.added is None:
             raise InternalError("how far an added row moves this statistic is not proved: nothing is released.")
         return self.added
+
+
+def _sum(bounds: Sequence[Fraction | int | None]) -> Fraction | None:
+    """Of what was said; None where one was not."""
+    said = [bound for bound in bounds if bound is not None]
+    return Fraction(sum(said)) if len(said) == len(bounds) else None

@@ -26,6 +26,7 @@ from covey._fitting.models import persons_model, table_model
 from covey._fitting.used_relations import columns_of, with_relations
 from covey._methods.driver import SIZE, SIZE_SENSITIVITY, SIZE_SHARE, count_units, fit, planned_shares
 from covey._methods.laws import PaperLaw
+from covey._methods.made_up import MadeUp, MadeUpPersons, MadeUpRows, check_queries
 from covey._methods.model import CERTIFICATE_SHARE, Fitted
 from covey._methods.paper import PaperParameters, check_options, paper_parameters, private_centres
 from covey._methods.persons.law import PersonsLaw
@@ -320,6 +321,8 @@ class PrivateSynthesizer(Synthesizer):
             X = self._first_reader.prepared(X)
             rows = X.rows
         self.check(rows.n)
+        if self._first_reader is None:
+            self._check_further(rows.p)
         streams, budget = self._next_streams(), self._budget
         if budget.size_is_secret:
             gates.append(Gate(budget.part(SIZE_SHARE), {SIZE: WHOLE}, streams, self.noise))
@@ -383,7 +386,7 @@ class PrivateSynthesizer(Synthesizer):
         if self.body is not None:
             matrix, form = read_reals(X, self.body)
             return code_records(matrix, self.body, self._grid), form
-        bits, form = read_bits(X, sparse=True)
+        bits, form = read_bits(X, sparse=not self.further)
         return boolean_records(bits).rows, form
 
     def _fit_paper(self, X: Any) -> None:
@@ -443,6 +446,8 @@ class PrivateSynthesizer(Synthesizer):
         From then on `rho` is what a table of this size will spend. A secret size may become as much more as is returned.
         """
         self._choose_law(n)
+        if not noisy:
+            self._check_further()
         # Noise on a secret number is beyond twenty deviations once in 10^12 times. That of a public one is 0.
         n += 0 if noisy else int(20 * SIZE_SENSITIVITY.deviation(self._budget.part(SIZE_SHARE)))
         if not self._budget.size_is_secret:
@@ -454,6 +459,36 @@ class PrivateSynthesizer(Synthesizer):
         if self.schema is not None and (self._learning is None or self.schema.learns):
             refuse_too_large(expected_codec(self.schema).kinds, n, self._budget)
         return n
+
+    def _check_further(self, p: int | None = None) -> None:
+        """Refuse further queries before anything is spent; p is the number of columns of an array, once it is known."""
+        if not self.further:
+            return
+        if self.method == "paper" or self.body is not None:
+            raise ParameterError("further queries are about columns with categories or numbers of a schema or domain.")
+        if self._declared is not None and self._declared.finds_relations:
+            raise ParameterError(
+                "further queries name columns by their places, which relations that are found may change."
+            )
+        if self._learning is not None:
+            raise ParameterError(
+                "further queries name codes of columns, and this schema has columns to be learned: declare their limits and "
+                "categories."
+            )
+        made_up = self._made_up(p)
+        if made_up is not None:
+            check_queries(self.further, made_up, self._budget)
+
+    def _made_up(self, p: int | None) -> MadeUp | None:
+        """Units in the codes of the tables that will be fitted; None where these are not known yet."""
+        if self._of_persons is not None and self.described is not None:
+            persons, events = ([kind.size for kind in kinds] for kinds in self.described.kinds)
+            return MadeUpPersons(persons, events, self.described.link.at_most)
+        if self._codec is not None:
+            return MadeUpRows(self._codec.sizes)
+        if self.domain is not None:
+            return MadeUpRows(self.domain.sizes)
+        return None if p is None else MadeUpRows((2,) * p)
 
     def _advice(self, n: int, sizes: Sequence[int]) -> str:
         """What a caller is told, from public numbers alone, before a fit that will mostly give noise."""
