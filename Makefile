@@ -29,7 +29,7 @@ build/demo-env/.installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(DEMO)/.installed
-	$(DEMO)/bin/python -m covey.cli demo --out build/demo --force
+	$(DEMO)/bin/python -m covey.desk.cli demo --out build/demo --force
 
 check: $(STAMP)
 	$(RUN)ruff format --check .
@@ -42,11 +42,11 @@ test: check
 	$(RUN)pytest -n 3
 
 # A contributor's answer in under a minute on two idle cores: what the code says, and one test file or two from every room.
-QUICK := tests/core/tables tests/core/draw tests/core/groups tests/core/noise/test_sensitivity.py \
-	tests/privacy/test_bounds.py tests/privacy/test_budget.py tests/privacy/test_gate.py \
-	tests/table/test_codec.py tests/table/test_csvfile.py tests/table/test_fields.py tests/table/test_rules.py \
-	tests/table/test_schema.py tests/release/test_bundle.py tests/web/test_security.py \
-	tests/test_figures.py tests/test_html.py tests/test_progress.py
+QUICK := tests/engine/codes tests/engine/draw tests/paper/test_groups.py tests/engine/noise/test_sensitivity.py \
+	tests/paper/test_bounds.py tests/engine/test_budget.py tests/engine/test_gate.py \
+	tests/tables/test_codec.py tests/tables/test_csvfile.py tests/tables/test_fields.py tests/tables/test_rules.py \
+	tests/tables/test_schema.py tests/release/test_bundle.py tests/desk/web/test_security.py \
+	tests/test_figures.py tests/test_html.py tests/engine/test_progress.py
 quick: $(STAMP)
 	$(RUN)ruff check .
 	$(RUN)pytest -n 2 $(QUICK)
@@ -65,7 +65,7 @@ dist: $(STAMP)
 	cd build/unpacked && PYTHONPATH=src ../../$(RUN)python -m pytest -n 2 $(QUICK)
 	$(PYTHON) -m venv --clear build/wheel-env
 	build/wheel-env/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "$$(echo build/dist/covey-*.whl)[cli]"
-	build/wheel-env/bin/python -m covey.cli demo --out build/wheel-demo --force
+	build/wheel-env/bin/python -m covey.desk.cli demo --out build/wheel-demo --force
 
 # The tests with the oldest versions that pyproject.toml allows, in an environment of their own. Browser tests are left out:
 # what they need besides covey is the newest anyway. Spark 4.0 leaves its own sockets to the garbage collector.
@@ -75,7 +75,7 @@ minimum: pyproject.toml constraints.txt
 	$(PYTHON) -m trust.minimum > build/minimum.txt
 	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check -c build/minimum.txt -e '.[test]'
 	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps pycanon
-	$(MINIMUM)/bin/python -m pytest -n 2 --ignore tests/browser -W ignore::DeprecationWarning \
+	$(MINIMUM)/bin/python -m pytest -n 2 --ignore tests/desk/browser -W ignore::DeprecationWarning \
 		-W "ignore:unclosed <socket.socket:ResourceWarning"
 
 # axe-core judges accessibility in the browser tests; without npm they are skipped with a word.

@@ -7,13 +7,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-import covey._methods.regain.reals as reals
+import covey.paper.reals as reals
 from audits.odometer import Ride
 from audits.planting import Fault, replaced, told
-from covey._core.paper.bodies import Ball, Box, Polytope, Simplex
-from covey._core.tables.counts import Spread
-from covey.privacy.gate import WHOLE, Gate
-from covey.privacy.sensitivity import Sensitivity
+from covey.engine.bodies import Ball, Box, Polytope, Simplex
+from covey.engine.codes.counts import Spread
+from covey.engine.gate import WHOLE, Gate
+from covey.engine.sensitivity import Sensitivity
 from covey.synthesizers import PrivateSynthesizer
 
 FULL = "body, margins and moments"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from audits.statistics import epsilon_lower_bound
-from covey._core.arrays import Floats
-from covey._entropy import Streams
+from covey.engine.arrays import Floats
+from covey.engine.entropy import Streams
 
 # A sample of statistics from the first (0) or the second (1) of two neighbouring tables.
 Draw = Callable[[int, Streams, int], Floats]

@@ -15,26 +15,26 @@ from unittest.mock import patch
 
 import numpy as np
 
-import covey._core.fit.spectrum
-import covey._core.fit.targets
-import covey._methods.regain.bits
-import covey._methods.regain.discretize
-import covey._methods.regain.tables
+import covey.engine.fit.spectrum
+import covey.engine.fit.targets
+import covey.engine.models.bits
+import covey.engine.models.tables.discretize
+import covey.engine.models.tables.method
 from audits.filters import filter_kept
 from audits.gates import fit_bits, fit_categories, paper_gate
 from audits.instruments import spy_on_noise
-from covey._core.paper.bodies import Ball, Cube
-from covey._core.paper.covering import LatticeCovering
-from covey._core.tables.domain import Domain
-from covey._engines.local import ArrayRows
-from covey._entropy import Streams
-from covey._methods.paper import paper_parameters, private_centres
-from covey._methods.records import boolean_records, real_records
+from covey.engine.bodies import Ball, Cube
+from covey.engine.budget import make_budget
+from covey.engine.codes.domain import Domain
+from covey.engine.entropy import Streams
+from covey.engine.units.local import ArrayRows
 from covey.errors import InternalError
-from covey.privacy.budget import make_budget
+from covey.paper.covering import LatticeCovering
+from covey.paper.private import paper_parameters, private_centres
+from covey.paper.records import boolean_records, real_records
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.codec import Codec
-from covey.table.schema import Field, Schema
+from covey.tables.codec import Codec
+from covey.tables.schema import Field, Schema
 
 
 @dataclass(frozen=True)
@@ -141,11 +141,11 @@ def fresh(seed):
 
 
 POSTPROCESSING = (
-    (covey._methods.regain.bits, ("denoise", "fit_factors", "shrunken_means", "score_plan")),
-    (covey._core.fit.targets, ("fit_centres",)),
-    (covey._methods.regain.discretize, ("denoise_histogram", "category_bins")),
-    (covey._methods.regain.tables, ("fit_category_centres", "unmerge")),
-    (covey._core.fit.spectrum.Denoisers, ("combined",)),
+    (covey.engine.models.bits, ("denoise", "fit_factors", "shrunken_means", "score_plan")),
+    (covey.engine.fit.targets, ("fit_centres",)),
+    (covey.engine.models.tables.discretize, ("denoise_histogram", "category_bins")),
+    (covey.engine.models.tables.method, ("fit_category_centres", "unmerge")),
+    (covey.engine.fit.spectrum.Denoisers, ("combined",)),
 )
 
 
@@ -225,8 +225,8 @@ def charge_first(seed):
     """When the first noise is drawn, and when anything is written, the charge is on the disk."""
     from click.testing import CliRunner
 
-    from covey.cli import main
-    from covey.privacy.ledger import Ledger
+    from covey.desk.cli import main
+    from covey.ledger import Ledger
     from covey.release import bundle
 
     found, spent = [], []
@@ -321,7 +321,7 @@ def cells_alone(seed):
 
         with (
             patch.object(LatticeCovering, "assign", watching),
-            patch.multiple("covey._engines.local", BATCH_ENTRIES=entries, LEAST_BATCH_ROWS=1),
+            patch.multiple("covey.engine.units.local", BATCH_ENTRIES=entries, LEAST_BATCH_ROWS=1),
         ):
             private_centres(real_records(X, body), body, par, paper_gate(par, Streams.from_seed(seed)))
         return np.concatenate(seen)

@@ -16,14 +16,14 @@ from unittest.mock import patch
 import numpy as np
 from click.testing import CliRunner
 
-import covey.table.column_drafts
-import covey.table.fields
+import covey.tables.column_drafts
+import covey.tables.fields
 import covey.workflow
 from audits import persons
 from audits.faces import files_in
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
-from covey.cli import main
+from covey.desk.cli import main
 from covey.errors import InternalError
 
 DRAFTED = ("age", "cost", "seen", "ward", "sick", "dose")
@@ -153,7 +153,7 @@ def one_cell_has_more_decimals():
 
         return decimals_of
 
-    return replaced((covey.table.column_drafts, "decimals_of", strict))
+    return replaced((covey.tables.column_drafts, "decimals_of", strict))
 
 
 def spelling_of_the_draft():
@@ -162,7 +162,7 @@ def spelling_of_the_draft():
     def remembering(real):
         return lambda self: replace(real(self), spelling=self.spelling)
 
-    return replaced((covey.table.fields.Field, "to_learn", remembering))
+    return replaced((covey.tables.fields.Field, "to_learn", remembering))
 
 
 def one_cell_decides():
@@ -171,7 +171,7 @@ def one_cell_decides():
     def strict(_):
         return lambda cells: 0
 
-    return replaced((covey.table.column_drafts, "strays", strict), (covey.table.column_drafts, "strays", strict))
+    return replaced((covey.tables.column_drafts, "strays", strict), (covey.tables.column_drafts, "strays", strict))
 
 
 def labels_of_the_draft():
@@ -184,7 +184,7 @@ def labels_of_the_draft():
 
         return to_learn
 
-    return replaced((covey.table.fields.Field, "to_learn", remembering))
+    return replaced((covey.tables.fields.Field, "to_learn", remembering))
 
 
 def read_rows_told():

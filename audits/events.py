@@ -12,29 +12,29 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-import covey._core.fit.events
-import covey._methods.persons.method
+import covey.engine.fit.events
+import covey.engine.models.persons.method
 import covey.synthesizers.private
 from audits.planting import Fault, replaced
-from covey import _reading as reading
-from covey._core.tables.events import WEIGHT_STEPS, Histories
-from covey.privacy.sensitivity import Sensitivity
+from covey.engine.codes.events import WEIGHT_STEPS, Histories
+from covey.engine.sensitivity import Sensitivity
 from covey.release.model import write_model
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.description import Description
-from covey.table.fields import Field
-from covey.table.resources import BARE, Parent, Resource
-from covey.table.rules import Condition, Forbid
-from covey.table.schema import Schema
+from covey.tables import reading as reading
+from covey.tables.description import Description
+from covey.tables.fields import Field
+from covey.tables.resources import BARE, Parent, Resource
+from covey.tables.rules import Condition, Forbid
+from covey.tables.schema import Schema
 
 MOST = 6
 # What makes a fit quick, by module and name.
 CHEAP = [
-    (covey._core.fit.events, "CENTRES", 12),
-    (covey._core.fit.events, "KINDS", 5),
-    (covey._core.fit.events, "STARTS", 1),
-    (covey._core.fit.events, "STEPS", 4),
-    (covey._methods.persons.method, "COMPARED", (60, 60)),
+    (covey.engine.fit.events, "CENTRES", 12),
+    (covey.engine.fit.events, "KINDS", 5),
+    (covey.engine.fit.events, "STARTS", 1),
+    (covey.engine.fit.events, "STEPS", 4),
+    (covey.engine.models.persons.method, "COMPARED", (60, 60)),
 ]
 
 
@@ -222,7 +222,11 @@ def whole_pairs():
 def weights_unpaid():
     """The noise is that of tables of weight 1, whatever the weights of important ones are."""
     return replaced(
-        (covey._methods.persons.method, "table_sensitivity", lambda _: lambda own: Sensitivity.histograms(len(own)))
+        (
+            covey.engine.models.persons.method,
+            "table_sensitivity",
+            lambda _: lambda own: Sensitivity.histograms(len(own)),
+        )
     )
 
 

@@ -26,8 +26,8 @@ from functools import cache
 import numpy as np
 
 from audits import events
-from covey.table.codec import Codec
-from covey.table.sources import read_table
+from covey.tables.codec import Codec
+from covey.tables.sources import read_table
 
 
 def unproven(one, subject, tape):

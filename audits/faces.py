@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from audits import events
-from covey._progress import listening
+from covey.engine.progress import listening
 from covey.errors import CoveyError
 from covey.release.bundle import write_bundle
 from covey.release.model import model_arrays, pack

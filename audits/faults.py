@@ -9,42 +9,42 @@ import numpy as np
 
 import audits.gates
 import audits.mechanisms
-import covey._core.noise.integers
-import covey._core.noise.sensitivity
-import covey._core.paper.subspace
-import covey._methods.laws
-import covey._methods.paper
-import covey._methods.regain.bits
-import covey._methods.regain.tables
-import covey.privacy.gate
+import covey.engine.gate
+import covey.engine.models.bits
+import covey.engine.models.laws
+import covey.engine.models.tables.method
+import covey.engine.noise.directions
+import covey.engine.noise.integers
+import covey.engine.noise.sensitivity
+import covey.paper.private
 import covey.synthesizers.private
 from audits import neighbours
 from audits.filters import filter_faults
 from audits.leaks import leaks
 from audits.planting import Fault, replaced
 from audits.trees import tree_faults
-from covey._core.noise.matrix import MatrixNoise
-from covey._core.paper.blocks import WeightedPoints
-from covey._core.paper.covering import LatticeCovering
-from covey._entropy import Streams
-from covey._methods.paper import PaperParameters
-from covey.privacy.ledger import Ledger
+from covey.engine.entropy import Streams
+from covey.engine.noise.matrix import MatrixNoise
+from covey.engine.points import WeightedPoints
+from covey.ledger import Ledger
+from covey.paper.covering import LatticeCovering
+from covey.paper.private import PaperParameters
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.codec import Codec, Grid
+from covey.tables.codec import Codec, Grid
 
 
 def noise_halved():
     def half(real):
         return lambda scale, size, generator: real(Fraction(scale) / 2, size, generator)
 
-    return replaced((covey._core.noise.integers, "discrete_laplace", half))
+    return replaced((covey.engine.noise.integers, "discrete_laplace", half))
 
 
 def norm_taken_for_its_double():
     """K-norm noise for a row that moves a table by ½: its ℓ1 norm taken for the norm."""
     return replaced(
         (
-            covey.privacy.gate,
+            covey.engine.gate,
             "knorm_noise",
             lambda real: lambda sizes, s, g, loose: real(sizes, Fraction(s) / 2, g, loose),
         )
@@ -53,7 +53,11 @@ def norm_taken_for_its_double():
 
 def variance_halved():
     return replaced(
-        (covey._core.noise.integers, "rounded_gaussian", lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g))
+        (
+            covey.engine.noise.integers,
+            "rounded_gaussian",
+            lambda real: lambda v, size, g: real(Fraction(v) / 2, size, g),
+        )
     )
 
 
@@ -71,7 +75,7 @@ def empty_cells_skipped():
     def skipping(real):
         return lambda F, s, gate: np.where(F._sealed.sizes > 0, real(F, s, gate), 0)
 
-    return replaced((covey._methods.paper, "noisy_sizes", skipping))
+    return replaced((covey.paper.private, "noisy_sizes", skipping))
 
 
 def envelope_inverted():
@@ -83,7 +87,7 @@ def envelope_inverted():
 
         return log_acceptance
 
-    return replaced((covey._core.paper.subspace.Envelope, "log_acceptance", upside_down))
+    return replaced((covey.engine.noise.directions.Envelope, "log_acceptance", upside_down))
 
 
 def size_leaked():
@@ -112,11 +116,11 @@ def noise_by_count():
         def noisy_sizes(F, s, gate):
             sizes = F._sealed.sizes
             noise = real(F, s, gate) - sizes
-            return covey.privacy.gate.add_noise(sizes, noise * (1 + sizes))
+            return covey.engine.gate.add_noise(sizes, noise * (1 + sizes))
 
         return noisy_sizes
 
-    return replaced((covey._methods.paper, "noisy_sizes", relative))
+    return replaced((covey.paper.private, "noisy_sizes", relative))
 
 
 def tie_by_data():
@@ -220,7 +224,7 @@ def certificate_bare():
 
         return release
 
-    return replaced((covey.privacy.gate.Gate, "_release", bare))
+    return replaced((covey.engine.gate.Gate, "_release", bare))
 
 
 def kept_by_a_kernel():
@@ -230,7 +234,7 @@ def kept_by_a_kernel():
     def keeping(real):
         return lambda counts: seen.append(counts) or real(counts)
 
-    return replaced((covey._methods.regain.bits, "part", keeping))
+    return replaced((covey.engine.models.bits, "part", keeping))
 
 
 def told_by_a_kernel():
@@ -239,11 +243,11 @@ def told_by_a_kernel():
     def telling(real):
         return lambda batch: print(len(batch)) or real(batch)
 
-    return replaced((covey._methods.laws, "moments", telling))
+    return replaced((covey.engine.models.laws, "moments", telling))
 
 
 def ball_halved():
-    return replaced((covey._core.noise.sensitivity, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
+    return replaced((covey.engine.noise.sensitivity, "ball_sensitivity", lambda real: lambda R2, w: real(R2, w) / 4))
 
 
 def faults():

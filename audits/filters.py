@@ -17,8 +17,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from audits.planting import Fault, replaced
-from covey.privacy.gaussian import delta_above, epsilon_above, rho_within
-from covey.privacy.ledger.status import QUECTO, Amount, DatasetStatus, counted_rho, gaussian_cap
+from covey.engine.gaussian import delta_above, epsilon_above, rho_within
+from covey.ledger.status import QUECTO, Amount, DatasetStatus, counted_rho, gaussian_cap
 
 STEP = 0.002  # of the grid of L: at these caps δ then errs by less than one part in 500
 LOSSES = np.arange(-1250, 1751) * STEP

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from covey._core.numbers.grid import Category
-from covey._entropy import Streams
-from covey._methods.driver import fit, run
-from covey._methods.paper import private_centres
-from covey._methods.regain.bits import RegainBits
-from covey._methods.regain.tables import RegainTables
-from covey.privacy.budget import Budget
-from covey.privacy.gate import Gate
+from covey.engine.budget import Budget
+from covey.engine.driver import fit, run
+from covey.engine.entropy import Streams
+from covey.engine.gate import Gate
+from covey.engine.models.bits import RegainBits
+from covey.engine.models.tables.method import RegainTables
+from covey.engine.numbers.grid import Category
+from covey.paper.private import private_centres
 
 CERTIFICATE = Fraction(1, 10)
 

@@ -8,16 +8,16 @@ from unittest.mock import patch
 
 import numpy as np
 
-import covey._core.noise.integers
-import covey.privacy.gate
-from covey._core.noise.matrix import simulated_matrix
-from covey.privacy.gate import Exact
+import covey.engine.gate
+import covey.engine.noise.integers
+from covey.engine.gate import Exact
+from covey.engine.noise.matrix import simulated_matrix
 
 POOL = 1 << 16
 
 
 class StillRows:
-    """A small table in memory, reduced in one step: the contract of `covey._engines.rows` and nothing else."""
+    """A small table in memory, reduced in one step: the contract of `covey.engine.units.rows` and nothing else."""
 
     steps = 1
 
@@ -105,17 +105,17 @@ class Affine:
 @contextmanager
 def pooled_geometrics():
     """The geometric variables inside `cube_noise` and `knorm_noise`, drawn in bulk by the shipped sampler."""
-    draw, pools = covey._core.noise.integers.geometric, {}
+    draw, pools = covey.engine.noise.integers.geometric, {}
 
     def pooled(scale, size, generator):
         return pools.setdefault(scale, Pool(lambda count: draw(scale, count, generator))).take(size)
 
-    with patch.object(covey._core.noise.integers, "geometric", pooled):
+    with patch.object(covey.engine.noise.integers, "geometric", pooled):
         yield
 
 
 class QuickMatrix:
-    """Matrix noise in floating point, rounded: far quicker, of the shipped law (tests/core/noise: test_matrix, test_signs)."""
+    """Matrix noise in floating point, rounded: far quicker, of the shipped law (tests/engine/noise: test_matrix, test_signs)."""
 
     def __init__(self, scale, weights, generator, signs):
         w = np.array([float(weight) for weight in weights])
@@ -132,7 +132,7 @@ class QuickMatrix:
 @contextmanager
 def quick_matrix_noise():
     """A context in which gates draw matrix noise in floating point."""
-    with patch.object(covey.privacy.gate, "MatrixNoise", QuickMatrix):
+    with patch.object(covey.engine.gate, "MatrixNoise", QuickMatrix):
         yield
 
 
@@ -149,5 +149,5 @@ def spy_on_noise():
 
         return add_noise
 
-    with patch.object(covey.privacy.gate, "add_noise", watching(covey.privacy.gate.add_noise)):
+    with patch.object(covey.engine.gate, "add_noise", watching(covey.engine.gate.add_noise)):
         yield seen

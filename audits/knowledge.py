@@ -18,12 +18,12 @@ import covey.release.bundle
 import covey.synthesizers.private
 from audits.odometer import Ride, cheap_fits
 from audits.planting import Fault, replaced
-from covey._core.tables.zeros import NO_BOXES, held_in
-from covey._methods.regain.table_counts import code_kernel
+from covey.engine.codes.zeros import NO_BOXES, held_in
+from covey.engine.models.tables.table_counts import code_kernel
 from covey.release.bundle import write_bundle
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.codec import Codec
-from covey.table.schema import Schema
+from covey.tables.codec import Codec
+from covey.tables.schema import Schema
 
 SCHEMA = Schema.from_dict(
     {

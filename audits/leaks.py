@@ -11,23 +11,23 @@ from fractions import Fraction
 
 import numpy as np
 
-import covey._core.noise.integers
-import covey._core.noise.matrix
-import covey._methods.regain.measure_tables as measure_tables
-import covey._methods.regain.table_counts as table_counts
+import covey.engine.models.tables.measure_tables as measure_tables
+import covey.engine.models.tables.table_counts as table_counts
+import covey.engine.noise.integers
+import covey.engine.noise.matrix
 import covey.synthesizers.private
 from audits import bodies, commands, events, knowledge, persons
 from audits.planting import Fault, replaced, told
-from covey._core.noise import sensitivity
-from covey._core.paper.blocks import WeightedPoints
-from covey._core.tables.counts import Coding, moments
-from covey._core.tables.distance import moment_distances
-from covey._entropy import Streams
-from covey._methods.persons.plan import PersonsPlan
-from covey._methods.regain.discretize import Discretizer
-from covey.privacy.budget import Budget
-from covey.privacy.gate import WHOLE, Gate
-from covey.privacy.sensitivity import Sensitivity
+from covey.engine.budget import Budget
+from covey.engine.codes.counts import Coding, moments
+from covey.engine.codes.distance import moment_distances
+from covey.engine.entropy import Streams
+from covey.engine.gate import WHOLE, Gate
+from covey.engine.models.persons.plan import PersonsPlan
+from covey.engine.models.tables.discretize import Discretizer
+from covey.engine.noise import sensitivity
+from covey.engine.points import WeightedPoints
+from covey.engine.sensitivity import Sensitivity
 
 # Choices that look at exact values.
 
@@ -206,7 +206,7 @@ def half_trace_of_signs():
 
 def short_signs():
     """Rows of signs are brought to length one or so, as for a correlation matrix, and not to the length drawn for them."""
-    return replaced((covey._core.noise.matrix, "common_degrees", lambda _: lambda p: p))
+    return replaced((covey.engine.noise.matrix, "common_degrees", lambda _: lambda p: p))
 
 
 def uncentred():
@@ -252,7 +252,7 @@ def noise_cached():
     def cached(real):
         return lambda self, variance, size: kept.setdefault((variance, size), real(self, variance, size))
 
-    return replaced((covey._core.noise.integers.CoveyNoise, "gaussian", cached))
+    return replaced((covey.engine.noise.integers.CoveyNoise, "gaussian", cached))
 
 
 def rows_from_noise():

@@ -11,24 +11,24 @@ from unittest.mock import patch
 import numpy as np
 from scipy.stats import norm
 
-import covey._fitting.learning
-import covey._reading
-import covey.privacy.gate
+import covey.engine.gate
+import covey.synthesizers.learning
 import covey.synthesizers.private
+import covey.tables.reading
 from audits import events, persons
 from audits.checks import Check
 from audits.odometer import Ride, cheap_fits, fitted
 from audits.planting import Fault, replaced
 from audits.rides import private
-from covey._core.tables.events import WEIGHT_STEPS
-from covey._core.tables.learned import Counting, kept_counts
-from covey.privacy.budget import make_budget
-from covey.privacy.gate import Gate, Joint, Selection
-from covey.privacy.sensitivity import Sensitivity
+from covey.engine.budget import make_budget
+from covey.engine.codes.events import WEIGHT_STEPS
+from covey.engine.codes.learned import Counting, kept_counts
+from covey.engine.gate import Gate, Joint, Selection
+from covey.engine.sensitivity import Sensitivity
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.columns import parse
-from covey.table.provisional import LearnedColumn, Provisional
-from covey.table.schema import Field, Schema
+from covey.tables.columns import parse
+from covey.tables.provisional import LearnedColumn, Provisional
+from covey.tables.schema import Field, Schema
 
 NUMBERS = Schema(
     fields=(
@@ -80,7 +80,7 @@ def mostly_missing(seed, *first, share=0.95, n=800):
 
 def far_values(*first):
     """The same, of which so many hold 5000 that one row would decide whether it stands out, if counts were exact."""
-    columns, part = Provisional(NUMBERS).columns, make_budget(40.0).part(covey._fitting.learning.SHARE)
+    columns, part = Provisional(NUMBERS).columns, make_budget(40.0).part(covey.synthesizers.learning.SHARE)
     least = kept_counts(part.deviation(2 * len(columns), 0), "laplace", sum(column.bins for column in columns))[0]
     full = table(800, 0, *first)
     full["age"][1 : 1 + int(least)] = ["5000"] * int(least)
@@ -99,7 +99,7 @@ def telling_delta(epsilon):
     q = len(LABELS.learns) - 1
     for delta in (Fraction(100 + j, 10**6) for j in range(100)):
         budget = make_budget(epsilon, delta, labels=True)
-        sd = float(budget.part(covey._fitting.learning.SHARE).variance(2 * q)) ** 0.5
+        sd = float(budget.part(covey.synthesizers.learning.SHARE).variance(2 * q)) ** 0.5
         if 0.7 < sd * norm.isf(float(budget.selection) / (2 * q)) % 1 < 0.95:
             return delta
     raise AssertionError("no such δ")
@@ -276,12 +276,12 @@ def fresh_domains(seed):
         seen.append(np.array(counts))
         return real(counts, *more)
 
-    real = covey._fitting.learning.kept_bins
+    real = covey.synthesizers.learning.kept_bins
     for delta, schema in ((0, NUMBERS), (0.001, LABELS)):
         synth = PrivateSynthesizer(40.0, delta, schema=schema)
         seen.clear()
         with (
-            patch.object(covey._fitting.learning, "kept_bins", spying),
+            patch.object(covey.synthesizers.learning, "kept_bins", spying),
             cheap_fits(),
             warnings.catch_warnings(),
         ):
@@ -306,12 +306,12 @@ def checks():
 
 
 def threshold_without_the_one():
-    return replaced((covey.privacy.gate, "selection_threshold", lambda real: lambda *given: real(*given) - 1))
+    return replaced((covey.engine.gate, "selection_threshold", lambda real: lambda *given: real(*given) - 1))
 
 
 def threshold_for_one_row():
     return replaced(
-        (covey.privacy.gate, "selection_threshold", lambda real: lambda variance, delta, q, _: real(variance, delta, q))
+        (covey.engine.gate, "selection_threshold", lambda real: lambda variance, delta, q, _: real(variance, delta, q))
     )
 
 
@@ -324,7 +324,7 @@ def threshold_for_one_label():
 
         return threshold
 
-    return replaced((covey.privacy.gate, "selection_threshold", one_label))
+    return replaced((covey.engine.gate, "selection_threshold", one_label))
 
 
 def domains_noised_like_rows():
@@ -348,7 +348,7 @@ def whole_events():
     def heavy(_):
         return lambda rows: np.where(rows > 0, WEIGHT_STEPS, 0)
 
-    return replaced((covey._reading, "row_weights", heavy))
+    return replaced((covey.tables.reading, "row_weights", heavy))
 
 
 def delta_not_added():
@@ -457,7 +457,11 @@ def counts_cached():
 def one_column():
     """Noise as if one column were learned."""
     return replaced(
-        (covey._fitting.learning, "column_sensitivity", lambda _: lambda q: Sensitivity(l1=2, l2_squared=Fraction(2)))
+        (
+            covey.synthesizers.learning,
+            "column_sensitivity",
+            lambda _: lambda q: Sensitivity(l1=2, l2_squared=Fraction(2)),
+        )
     )
 
 
@@ -500,7 +504,7 @@ def empty_columns_left_out():
 
         return field_of
 
-    return replaced((Counting, "__call__", looking), (covey._fitting.learning, "_learned_field", knowing))
+    return replaced((Counting, "__call__", looking), (covey.synthesizers.learning, "_learned_field", knowing))
 
 
 def faults():

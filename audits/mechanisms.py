@@ -17,19 +17,12 @@ from audits.case import Case
 from audits.gates import a_budget, a_gate, asked, paper_gate
 from audits.instruments import Affine, StillRows, pooled_geometrics, quick_matrix_noise
 from audits.statistics import gaussian_delta, lattice_gaussian_delta
-from covey._core.noise.integers import CoveyNoise
-from covey._core.noise.matrix import degrees
-from covey._core.noise.normals import Chi
-from covey._core.numbers.grid import Category
-from covey._core.paper.blocks import BlockSums
-from covey._core.paper.bodies import Ball
-from covey._core.paper.subspace import sample_bingham
-from covey._core.tables.counts import Coding, integer_squares, joined
-from covey._core.tables.domain import Domain
-from covey._methods import paper
-from covey._methods.paper import paper_parameters
-from covey._methods.records import real_records
-from covey._methods.regain.bits import (
+from covey.engine.bodies import Ball
+from covey.engine.certificate import certify
+from covey.engine.codes.counts import Coding, integer_squares, joined
+from covey.engine.codes.domain import Domain
+from covey.engine.gate import Exact
+from covey.engine.models.bits import (
     measure_ball,
     measure_coding,
     measure_matrix,
@@ -39,12 +32,19 @@ from covey._methods.regain.bits import (
     measure_sizes,
     plan_bits,
 )
-from covey._methods.regain.measure_tables import measure_one_way, measure_pairs
-from covey._methods.regain.plan_tables import TablePlan, pair_law
-from covey._methods.regain.table_counts import TableCounts
-from covey.privacy.certificate import certify
-from covey.privacy.gate import Exact
-from covey.privacy.sensitivity import Sensitivity
+from covey.engine.models.tables.measure_tables import measure_one_way, measure_pairs
+from covey.engine.models.tables.plan_tables import TablePlan, pair_law
+from covey.engine.models.tables.table_counts import TableCounts
+from covey.engine.noise.directions import sample_bingham
+from covey.engine.noise.integers import CoveyNoise
+from covey.engine.noise.matrix import degrees
+from covey.engine.noise.normals import Chi
+from covey.engine.numbers.grid import Category
+from covey.engine.sensitivity import Sensitivity
+from covey.paper import private as paper
+from covey.paper.blocks import BlockSums
+from covey.paper.private import paper_parameters
+from covey.paper.records import real_records
 
 EPSILON = Fraction(1)
 RHO = Fraction(1, 2)

@@ -14,14 +14,14 @@ import numpy as np
 
 from audits.case import Case
 from audits.gates import fit_bits, fit_categories, paper_gate
-from covey._core.paper.bodies import Ball, Cube
-from covey._core.tables.domain import Domain
-from covey._engines.local import ArrayRows
-from covey._methods.paper import paper_parameters, private_centres
-from covey._methods.records import boolean_records, real_records
-from covey.privacy.budget import make_budget
+from covey.engine.bodies import Ball, Cube
+from covey.engine.budget import make_budget
+from covey.engine.codes.domain import Domain
+from covey.engine.units.local import ArrayRows
+from covey.paper.private import paper_parameters, private_centres
+from covey.paper.records import boolean_records, real_records
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.schema import Field, Schema
+from covey.tables.schema import Field, Schema
 
 SHARE = Fraction(1, 10)
 

@@ -11,21 +11,21 @@ from fractions import Fraction
 
 import numpy as np
 
-import covey._methods.regain.bits as bits_measured
-import covey._methods.regain.measure_tables as tables_measured
-import covey._methods.regain.table_counts as table_counts
-import covey.privacy.gate
+import covey.engine.gate
+import covey.engine.models.bits as bits_measured
+import covey.engine.models.tables.measure_tables as tables_measured
+import covey.engine.models.tables.table_counts as table_counts
 from audits import events, persons
 from audits.odometer import Ride
 from audits.planting import Fault, replaced, told
-from covey._core.paper.bodies import Box
-from covey._core.tables.events import WEIGHT_STEPS
-from covey._engines.rows import Counted
-from covey._methods.persons.law import Reference
-from covey._methods.regain.measure_tables import PARTITION_SENSITIVITY
-from covey.privacy.sensitivity import Sensitivity
+from covey.engine.bodies import Box
+from covey.engine.codes.events import WEIGHT_STEPS
+from covey.engine.models.persons.law import Reference
+from covey.engine.models.tables.measure_tables import PARTITION_SENSITIVITY
+from covey.engine.sensitivity import Sensitivity
+from covey.engine.units.rows import Counted
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.schema import Field, Schema
+from covey.tables.schema import Field, Schema
 
 ADDED = {"neighbours": "add-or-remove-one"}
 NAME = "added or removed, "
@@ -278,7 +278,7 @@ def look_at_one_cell():
 
 def sums_kept():
     """K-norm noise that leaves the sums of tables as they are."""
-    return replaced((covey.privacy.gate, "knorm_noise", lambda real: lambda sizes, s, g, _: real(sizes, s, g)))
+    return replaced((covey.engine.gate, "knorm_noise", lambda real: lambda sizes, s, g, _: real(sizes, s, g)))
 
 
 def tables_taken_for_halves():

@@ -19,18 +19,18 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
-import covey._core.fit.factors
-import covey._core.fit.reals
-import covey._methods.regain.bits
-import covey._methods.regain.reals
-import covey._methods.regain.tables
+import covey.engine.fit.factors
+import covey.engine.fit.reals
+import covey.engine.models.bits
+import covey.engine.models.tables.method
+import covey.paper.reals
 import covey.synthesizers.private
 from audits import events
 from audits.evidence import unproven
 from audits.faces import hearing, leaving
+from covey.engine.budget import rho_for
+from covey.engine.gate import Gate
 from covey.errors import CoveyError, InternalError
-from covey.privacy.budget import rho_for
-from covey.privacy.gate import Gate
 
 SLACK = 1e-9  # for the floating point of this file, relative
 
@@ -335,7 +335,7 @@ def fitted(one, table, make_gate, seed):
 @contextmanager
 def cheap_fits():
     """Few centres and few steps: what is looked at here does not depend on how good the fit is."""
-    bits, tables = covey._methods.regain.bits, covey._methods.regain.tables
+    bits, tables = covey.engine.models.bits, covey.engine.models.tables.method
     plan = bits.plan_bits
     with ExitStack() as stack:
 
@@ -345,9 +345,9 @@ def cheap_fits():
         stack.enter_context(patch.object(bits, "plan_bits", small))
         stack.enter_context(patch.object(tables, "CENTRES", 30))
         stack.enter_context(patch.object(tables, "fit_steps", lambda *_: 10))
-        stack.enter_context(patch.object(covey._methods.regain.reals, "POINTS", 40))
-        stack.enter_context(patch.object(covey._core.fit.reals, "ROUNDS", 2))
-        stack.enter_context(patch.object(covey._core.fit.factors, "DRAWS", 1))
+        stack.enter_context(patch.object(covey.paper.reals, "POINTS", 40))
+        stack.enter_context(patch.object(covey.engine.fit.reals, "ROUNDS", 2))
+        stack.enter_context(patch.object(covey.engine.fit.factors, "DRAWS", 1))
         for home, name, value in events.CHEAP:
             stack.enter_context(patch.object(home, name, value))
         yield

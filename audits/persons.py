@@ -11,14 +11,14 @@ import warnings
 
 import numpy as np
 
-import covey._engines.persons as persons
+import covey.engine.units.persons as persons
 import covey.synthesizers.private
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
-from covey.privacy.gate import Exact, Gate
+from covey.engine.gate import Exact, Gate
 from covey.synthesizers import PrivateSynthesizer
-from covey.table import columns as parts
-from covey.table.schema import Field, Schema
+from covey.tables import columns as parts
+from covey.tables.schema import Field, Schema
 
 
 def flags(p):

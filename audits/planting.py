@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from unittest.mock import patch
 
-from covey.privacy.gate import WHOLE, Gate
+from covey.engine.gate import WHOLE, Gate
 
 
 @dataclass(frozen=True)

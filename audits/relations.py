@@ -7,18 +7,18 @@ from unittest.mock import patch
 
 import numpy as np
 
-import covey._core.relations.literals
-import covey._methods.relations.search
+import covey.engine.relations.literals
+import covey.engine.relations.search
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
-from covey._core.relations.formulas import Broken
-from covey._core.relations.literals import Cells
-from covey._core.tables.counts import part
-from covey._methods.relations.search import Search
-from covey.privacy.budget import RELATIONS, Budget
-from covey.privacy.sensitivity import Sensitivity
+from covey.engine.budget import RELATIONS, Budget
+from covey.engine.codes.counts import part
+from covey.engine.relations.formulas import Broken
+from covey.engine.relations.literals import Cells
+from covey.engine.relations.search import Search
+from covey.engine.sensitivity import Sensitivity
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.schema import Field, Schema
+from covey.tables.schema import Field, Schema
 
 SCHEMA = Schema(
     fields=(
@@ -191,7 +191,7 @@ def scores_twice_as_sensitive():
     def doubled(_):
         return lambda tables, broken, of: 2 * np.concatenate([of.broken(tables), part(broken)[:, 0]])
 
-    return replaced((covey._methods.relations.search, "_violations", doubled))
+    return replaced((covey.engine.relations.search, "_violations", doubled))
 
 
 def size_in_a_function():
@@ -203,7 +203,7 @@ def size_in_a_function():
 
         return unlike
 
-    return replaced((covey._core.relations.literals, "_unlike", noisy))
+    return replaced((covey.engine.relations.literals, "_unlike", noisy))
 
 
 def one_way_like_one_column():

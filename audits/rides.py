@@ -11,9 +11,9 @@ import numpy as np
 
 from audits import bodies, commands, events, knowledge, neighbours, persons
 from audits.odometer import Ride
-from covey._core.paper.bodies import Ball, ProductOfSimplices
+from covey.engine.bodies import Ball, ProductOfSimplices
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.schema import Field, Schema
+from covey.tables.schema import Field, Schema
 
 
 def private(*arguments, **options):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from unittest.mock import patch
 
-import covey.privacy.exact
+import covey.engine.exact
 from audits import checks, faults, learned, mechanisms, methods, relations
 from audits.case import Case
 from audits.checks import Check
@@ -71,7 +71,7 @@ def planted(name, seed):
     """The first alarm that a planted fault raises; empty if it passes unnoticed."""
     fault = all_faults()[name]
     # Most faults are planted as closures. What catches them is to be the check that they name, not the look at their code.
-    unseen = nullcontext() if fault.caught_by == "kernels" else patch.object(covey.privacy.exact, "_check")
+    unseen = nullcontext() if fault.caught_by == "kernels" else patch.object(covey.engine.exact, "_check")
     with fault.plant(), unseen:
         check = all_checks().get(fault.caught_by)
         return next(iter(check.run(seed)), "") if check else alarm(fault.caught_by, seed)

@@ -7,23 +7,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-import covey._methods.driver as driver
-import covey._methods.regain.measure_tables as measure
-import covey._methods.regain.plan_one_way as plan
-import covey._methods.regain.triples
+import covey.engine.driver as driver
+import covey.engine.models.tables.measure_tables as measure
+import covey.engine.models.tables.plan_one_way as plan
+import covey.engine.models.tables.triples
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
-from covey._core.numbers.grid import Difference
-from covey._core.numbers.tree import Tree
-from covey._core.tables.counts import Counts
-from covey._methods.regain.important import Important
-from covey._methods.statistic import Statistic
-from covey.measure.query import Factor, Query, mean_variation
-from covey.privacy.budget import Budget
-from covey.privacy.gate import WHOLE, Gate, Joint
-from covey.privacy.sensitivity import Sensitivity
+from covey.engine.budget import Budget
+from covey.engine.codes.counts import Counts
+from covey.engine.gate import WHOLE, Gate, Joint
+from covey.engine.models.tables.important import Important
+from covey.engine.numbers.grid import Difference
+from covey.engine.numbers.tree import Tree
+from covey.engine.query import Factor, Query, mean_variation
+from covey.engine.sensitivity import Sensitivity
+from covey.engine.statistic import Statistic
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.schema import Field, LessEqual, Schema
+from covey.tables.schema import Field, LessEqual, Schema
 
 FIELDS = (
     Field("income", "number", 0, 10**7, decimals=0, special=("refused",)),
@@ -267,12 +267,12 @@ def scores_as_shares():
 
 def one_triple():
     """However many triples are measured, they are noised like one."""
-    return replaced((covey._methods.regain.triples, "triple_sensitivity", lambda real: lambda count: real(1)))
+    return replaced((covey.engine.models.tables.triples, "triple_sensitivity", lambda real: lambda count: real(1)))
 
 
 def signs_twice():
     """Products of signs count twice in the choice, and its noise is that of once."""
-    return replaced((covey._methods.regain.triples, "signs_of", lambda real: lambda *given: 2 * real(*given)))
+    return replaced((covey.engine.models.tables.triples, "signs_of", lambda real: lambda *given: 2 * real(*given)))
 
 
 def further_queries_as_one_table():

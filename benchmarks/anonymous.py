@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from covey._core.draw.balanced import sample_bits
-from covey._core.groups.tree import mdav, spectral_tree
-from covey._core.tables.distance import marginal_error
+from covey.engine.codes.distance import marginal_error
+from covey.engine.draw.balanced import sample_bits
 from covey.paper import covariance_loss, microaggregate
+from covey.paper.groups import mdav, spectral_tree
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 # Without msnbc: MDAV takes minutes for its 97,108 rows.

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey._core.noise.matrix import simulated_matrix
-from covey._core.paper.bodies import Box, Polytope, bounding_box
+from covey.engine.bodies import Box, Polytope, bounding_box
+from covey.engine.noise.matrix import simulated_matrix
 from covey.errors import CoveyWarning
 from examples.numeric_records import households
 

@@ -82,7 +82,7 @@ def release(size: int, way: str, setting: str, seed: int, found) -> None:
     import polars as pl
 
     import covey
-    from covey.table.schema import Field, Schema
+    from covey.tables.schema import Field, Schema
 
     X, labels = table(size, seed), words(size)
     if way == AGAIN:

@@ -20,11 +20,11 @@ from math import isqrt
 
 import numpy as np
 
-from covey._core.arrays import Array, Floats, Integers
-from covey._core.noise import integers
-from covey._core.noise.integers import Number, Size, rounded_gaussian
-from covey._core.noise.matrix import HEIGHT, MatrixNoise, simulated_matrix
-from covey._entropy import Streams
+from covey.engine.arrays import Array, Floats, Integers
+from covey.engine.entropy import Streams
+from covey.engine.noise import integers
+from covey.engine.noise.integers import Number, Size, rounded_gaussian
+from covey.engine.noise.matrix import HEIGHT, MatrixNoise, simulated_matrix
 
 DIMENSIONS = (17, 101, 301, 1001, 2001)
 

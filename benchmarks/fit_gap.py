@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey._core.fit.targets import DensePairs
-from covey._core.tables.counts import moments
+from covey.engine.codes.counts import moments
+from covey.engine.fit.targets import DensePairs
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

@@ -14,15 +14,15 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from audits.gates import paper_gate
-from covey._core.paper.blocks import bootstrap, round_bits
-from covey._core.paper.bodies import Cube
-from covey._core.paper.covering import LatticeCovering, nearest_point_partition
-from covey._core.paper.subspace import Envelope
-from covey._core.tables.counts import EXACT_ROWS, moments
-from covey._engines.local import ArrayRows
-from covey._entropy import Streams
-from covey._methods.paper import paper_parameters, private_centres
-from covey._methods.records import boolean_records
+from covey.engine.bodies import Cube
+from covey.engine.codes.counts import EXACT_ROWS, moments
+from covey.engine.entropy import Streams
+from covey.engine.noise.directions import Envelope
+from covey.engine.points import bootstrap, round_bits
+from covey.engine.units.local import ArrayRows
+from covey.paper.covering import LatticeCovering, nearest_point_partition
+from covey.paper.private import paper_parameters, private_centres
+from covey.paper.records import boolean_records
 
 
 def best(work, repeats=3):

@@ -22,12 +22,12 @@ from scipy.special import expit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from covey._core.arrays import hollow
-from covey._core.fit.devices import PROCESSOR, find_device
-from covey._core.fit.factors import denoise
-from covey._core.fit.targets import NoisyMoments, fit_centres
-from covey._core.fit.wide import BASIS, SWEEPS, LowRankPairs, leading_eigenvectors
-from covey._core.tables.counts import Coding
+from covey.engine.arrays import hollow
+from covey.engine.codes.counts import Coding
+from covey.engine.fit.devices import PROCESSOR, find_device
+from covey.engine.fit.factors import denoise
+from covey.engine.fit.targets import NoisyMoments, fit_centres
+from covey.engine.fit.wide import BASIS, SWEEPS, LowRankPairs, leading_eigenvectors
 
 CENTRES, FACTORS, STEPS = 200, 12, 150
 

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey._fitting.learning import expected_codec
-from covey._methods.regain.predict import small_groups
-from covey.privacy.budget import make_budget
-from covey.table.schema import Field, Schema
+from covey.engine.budget import make_budget
+from covey.engine.models.predict import small_groups
+from covey.synthesizers.learning import expected_codec
+from covey.tables.schema import Field, Schema
 
 SEEDS = 2
 SHARES = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32)

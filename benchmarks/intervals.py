@@ -28,10 +28,10 @@ import numpy as np
 
 import covey
 from benchmarks.questions import DATA, REGRESSORS, adult, bits, functions, questions, regression
-from covey._entropy import Streams
-from covey.answers.answer import Answer
-from covey.answers.replicates import Mechanism, around
+from covey.engine.entropy import Streams
 from covey.errors import CannotAnswerError
+from covey.release.answers.answer import Answer
+from covey.release.answers.replicates import Mechanism, around
 
 CERTIFICATE = 0.05  # of the budget; it is not computed here, and the rest is what the release spends
 KINDS = (

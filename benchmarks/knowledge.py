@@ -28,11 +28,11 @@ from benchmarks.nist import survey
 from benchmarks.numeric.compare import codes_of, frame_of, schema_of
 from benchmarks.numeric.measures import judge
 from benchmarks.numeric.tables import DATA, TABLES, Column, Table
-from covey._fitting.models import table_model
-from covey._methods.regain.predict import expected_focus
-from covey.privacy.budget import make_budget
+from covey.engine.budget import make_budget
+from covey.engine.models.predict import expected_focus
 from covey.release.bundle import write_bundle
-from covey.table.codec import Codec
+from covey.tables.codec import Codec
+from covey.tables.models import table_model
 
 DELTA = 1e-9
 ORDERED = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")  # of adult

@@ -94,7 +94,7 @@ def measure(name, seed, options, run):
         command = [
             sys.executable,
             "-m",
-            "covey.cli",
+            "covey.desk.cli",
             "release",
             str(DATA / f"{name}.csv"),
             "--learn",

@@ -111,7 +111,7 @@ def make(case: Case, path: Path) -> None:
 
 def schema_of(case: Case):
     """The public schema of a case."""
-    from covey.table.schema import Field, Schema
+    from covey.tables.schema import Field, Schema
 
     sure = {"required": True, "confirmed": True}
     person = [Field("person", "integer", minimum=0, maximum=case.rows, **sure)] if case.persons else []

@@ -27,11 +27,11 @@ import polars as pl
 
 import covey
 from benchmarks.numeric.measures import spearman
-from covey.release.evaluation import total_variation
-from covey.table.description import Description
-from covey.table.fields import Field
-from covey.table.resources import Parent, Resource
-from covey.table.schema import Schema
+from covey.evaluation.comparison import total_variation
+from covey.tables.description import Description
+from covey.tables.fields import Field
+from covey.tables.resources import Parent, Resource
+from covey.tables.schema import Schema
 
 EPSILON, LARGE, DELTA, PARTS = 1.0, 10.0, 1e-9, 8
 FIELDS = ["panel", "way", "seed", "measure", "column", "value"]

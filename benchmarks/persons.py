@@ -19,15 +19,15 @@ from dataclasses import replace
 import numpy as np
 
 import covey
-from covey._core.tables.events import WEIGHT_STEPS, Histories
-from covey._evaluating import compared_tables
-from covey._methods.persons.law import Reference
+from covey.engine.codes.events import WEIGHT_STEPS, Histories
+from covey.engine.models.persons.law import Reference
+from covey.engine.query import mean_variation
 from covey.errors import CoveyWarning
-from covey.measure.query import mean_variation
-from covey.table.description import Description
-from covey.table.fields import Field
-from covey.table.resources import Parent, Resource
-from covey.table.schema import Schema
+from covey.tables.description import Description
+from covey.tables.fields import Field
+from covey.tables.resources import Parent, Resource
+from covey.tables.schema import Schema
+from covey.workflow.evaluating import compared_tables
 
 # The targets at 20,000 persons, (1, 1e-9), up to 20 events.
 TARGETS = {"events": 0.012, "event": 0.045, "across": 0.033, "step": 0.055}

@@ -11,8 +11,8 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from covey._methods.regain.predict import predicted_error
-from covey.privacy.budget import make_budget
+from covey.engine.budget import make_budget
+from covey.engine.models.predict import predicted_error
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "covey"
@@ -48,7 +48,7 @@ def beside(path: Path) -> None:
     from matplotlib import pyplot
 
     import covey
-    from covey.demo import example_hospital, public_schema
+    from covey.desk.demo import example_hospital, public_schema
 
     with TemporaryDirectory() as folder:
         table = Path(folder) / "patients.csv"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from covey.table.schema import Field, Schema
+from covey.tables.schema import Field, Schema
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ADULT = ("age", "workclass", "education-num", "marital-status", "relationship", "sex", "hours-per-week", "income>50K")

@@ -21,14 +21,14 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey._core.tables.distance import marginals, subset_sample
-from covey._engines.local import ArrayRows
-from covey._entropy import Streams
-from covey._methods.driver import run
-from covey._methods.regain.bits import measure_means, shrunken_means
-from covey.privacy.budget import make_budget
-from covey.privacy.gate import Gate
-from covey.release.evaluation import total_variation
+from covey.engine.budget import make_budget
+from covey.engine.codes.distance import marginals, subset_sample
+from covey.engine.driver import run
+from covey.engine.entropy import Streams
+from covey.engine.gate import Gate
+from covey.engine.models.bits import measure_means, shrunken_means
+from covey.engine.units.local import ArrayRows
+from covey.evaluation.comparison import total_variation
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[2] / "shared" / "data"))
 TABLES = ["nltcs", "msnbc", "kdd", "plants", "baudio", "bnetflix", "accidents", "adult_bits", "nips", "moviereview"]

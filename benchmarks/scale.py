@@ -76,7 +76,7 @@ def make_table(path: Path, n: int, kind: str, times: int = 1, seed: int = 1) -> 
 
 
 def schema_of(kind: str, times: int = 1):
-    from covey.table.schema import Field, Schema
+    from covey.tables.schema import Field, Schema
 
     fields = [
         Field(f"q{a}", "string", enum=tuple(f"answer {j}" for j in range(c)), required=True)
@@ -94,7 +94,7 @@ def measure(path: Path, kind: str, times: int, draw: int) -> dict[str, float]:
     """Read twice, then release, in this process."""
     from covey.release.bundle import write_bundle
     from covey.synthesizers import PrivateSynthesizer
-    from covey.table.sources import open_source
+    from covey.tables.sources import open_source
 
     schema = schema_of(kind, times)
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from covey.privacy.ledger import Ledger
+from covey.ledger import Ledger
 
 LIMIT_MS = 300
 
@@ -113,7 +113,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "ledger.sqlite")
         ledger.open_dataset("people", Fraction(100))
-        line = [sys.executable, "-m", "covey.cli", "serve", "--no-browser", "--json", "--out", f"{folder}/out"]
+        line = [sys.executable, "-m", "covey.desk.cli", "serve", "--no-browser", "--json", "--out", f"{folder}/out"]
         line += ["--ledger", str(ledger.path)]
         with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None

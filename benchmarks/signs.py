@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 import covey
-import covey._methods.regain.bits
+import covey.engine.models.bits
 from benchmarks.regain import DATA, Truth
 
 EPSILONS = (0.3, 1.0, 3.0)
@@ -35,7 +35,7 @@ def table(name: str) -> np.ndarray:
 
 def errors(X: np.ndarray, truth: Truth, epsilon: float, seeds: int, limit: int) -> np.ndarray:
     """Mean δ_1 … δ_4 where signs get their own noise up to so many columns."""
-    modules = (covey._methods.regain.bits, covey._methods.regain.bits)
+    modules = (covey.engine.models.bits, covey.engine.models.bits)
     with patch.object(modules[0], "SIGN_COLUMNS", limit), patch.object(modules[1], "SIGN_COLUMNS", limit):
         found = [
             truth.errors(covey.PrivateSynthesizer(epsilon, seed=seed).fit(X).sample(len(X))) for seed in range(seeds)

@@ -22,9 +22,9 @@ import numpy as np
 
 import covey
 from benchmarks.binary import DATA
-from covey._core.numbers.grid import Category
-from covey._methods.regain.plan_tables import TablePlan
-from covey.privacy.budget import make_budget
+from covey.engine.budget import make_budget
+from covey.engine.models.tables.plan_tables import TablePlan
+from covey.engine.numbers.grid import Category
 
 TUNED = ["adult", "telco", "nltcs"]
 FRESH = ["bank", "cardio", "randhie", "national", "plants", "baudio"]

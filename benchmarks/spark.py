@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import covey
-from covey.table.sources import write_rows
+from covey.tables.sources import write_rows
 from scale import SIZES, make_table, schema_of
 
 SCHEMA = schema_of("survey")

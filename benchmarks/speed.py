@@ -18,8 +18,8 @@ import numpy as np
 from scipy.special import expit
 
 import covey
-from covey._core.tables.counts import moments
-from covey._engines.local import ArrayRows
+from covey.engine.codes.counts import moments
+from covey.engine.units.local import ArrayRows
 
 TIMES = 3  # of which the best counts, for the pass and for the fit: other work only adds
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from covey.table.codec import Codec
-from covey.table.schema import Schema
-from covey.table.sources import read_table
+from covey.tables.codec import Codec
+from covey.tables.schema import Schema
+from covey.tables.sources import read_table
 
 
 def write_table(path, rows, attributes=14):
@@ -52,7 +52,7 @@ def main():
     times = []
     for _ in range(5):
         begin = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "covey.cli", "--help"], check=True, capture_output=True)
+        subprocess.run([sys.executable, "-m", "covey.desk.cli", "--help"], check=True, capture_output=True)
         times.append(time.perf_counter() - begin)
     verdict = "ok" if min(times) < 0.5 else "MISSED"
     print(f"covey --help: {min(times):.2f} s   target < 0.5 s {verdict}")

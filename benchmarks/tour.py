@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import sync_playwright
 
-from covey.demo import demonstrate, example_visits
-from tests.web.conftest import PUBLIC_LIMITS, opened_workspace, served
+from covey.desk.demo import demonstrate, example_visits
+from tests.desk.web.conftest import PUBLIC_LIMITS, opened_workspace, served
 
 ROOT = Path(__file__).parents[1]
 PLACE, SMALL = ROOT / "docs" / "pictures", ROOT / "src" / "covey" / "web" / "static" / "tour"

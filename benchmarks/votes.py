@@ -38,7 +38,7 @@ from benchmarks.numeric.real import load
 from benchmarks.numeric.tables import Column, Table
 from benchmarks.peers import characters
 from benchmarks.peers.mixed import split
-from covey.privacy.budget import rho_for
+from covey.engine.budget import rho_for
 
 CANDIDATES = 40_000
 PARTS = 20  # quantiles of a number whose pairs are kept

@@ -20,8 +20,8 @@ from scipy.sparse import csr_array, vstack
 from scipy.special import expit
 
 import covey
-from covey._core.arrays import blas_threads, processors
-from covey._methods.regain.predict import flag_matrices
+from covey.engine.arrays import blas_threads, processors
+from covey.engine.models.predict import flag_matrices
 
 TARGET_SECONDS, TARGET_GIB = 120, 6
 CASES = (

@@ -94,9 +94,9 @@ def reports(folder: Path) -> dict[str, str]:
     import polars as pl
 
     from covey import Schema, write_bundle
-    from covey.demo import example_hospital, public_schema
+    from covey.desk.demo import example_hospital, public_schema
     from covey.synthesizers import PrivateSynthesizer
-    from covey.table.description import Description
+    from covey.tables.description import Description
 
     example_hospital(folder / "patients.csv", 20_000)
     frame = pl.read_csv(folder / "patients.csv", infer_schema=False)

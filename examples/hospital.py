@@ -10,7 +10,7 @@ import numpy as np
 
 import covey
 from covey import AtMost, Field, Schema
-from covey.demo import example_patients
+from covey.desk.demo import example_patients
 
 # Each flag belongs to at most one rule.
 CHRONIC = (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import covey
 from covey import write_bundle
-from covey.privacy.ledger import Ledger, default_ledger_path
+from covey.ledger import Ledger, default_ledger_path
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ def page() -> str:
     """Every command with its help, in the order of `covey --help`."""
     import click
 
-    from covey.cli import main
+    from covey.desk.cli import main
 
     parts = ["# The command line", "", "Made from the commands themselves: `covey COMMAND --help` says the same.", ""]
 

@@ -37,7 +37,7 @@ def of_bytes(options):
     """Let atheris look for inputs that break a target."""
     import atheris
 
-    with atheris.instrument_imports(include=["covey.table", "fuzz.targets"]):
+    with atheris.instrument_imports(include=["covey.tables", "fuzz.targets"]):
         from fuzz.targets import TARGETS
 
     finds, grown = Path("build/fuzz"), Path("build/fuzz/corpus") / options.target

@@ -23,12 +23,12 @@ from unittest.mock import patch
 
 from click.testing import CliRunner, Result
 
-from covey._core.fit.devices import descend
-from covey.answers.load import load
-from covey.cli import main
+from covey.desk.cli import main
+from covey.engine.fit.devices import descend
 from covey.errors import CannotAnswerError, CoveyWarning
-from covey.privacy.ledger import Ledger
+from covey.ledger import Ledger
 from covey.release import bundle, page, pictures
+from covey.release.answers.load import load
 from covey.release.report import rows_bounds
 from covey.workflow import evaluate
 from fuzz.arrays import fit_arrays
@@ -124,15 +124,15 @@ def strict(seed: int, seen: list[str]) -> Iterator[None]:
         stack.enter_context(patch("covey.release.conditional.FEWEST", 200))
         if seed % 50:  # the others are fitted to the end
             for home in ("factors", "targets"):
-                stack.enter_context(patch(f"covey._core.fit.{home}.descend", _few))
-            stack.enter_context(patch("covey._methods.regain.tables.fit_steps", lambda *_: 20))
-            stack.enter_context(patch("covey._core.fit.factors.DRAWS", 1))
-            stack.enter_context(patch("covey.answers.bands.DRAWS", 20))
-            stack.enter_context(patch("covey.answers.release.DRAWN", 1000))
-            stack.enter_context(patch("covey._core.draw.balanced.LOOKUPS", 10**5))
-            stack.enter_context(patch("covey._core.fit.events.STEPS", 10))
-            stack.enter_context(patch("covey._core.fit.events.STARTS", 2))
-            stack.enter_context(patch("covey._methods.persons.method.COMPARED", (300, 300)))
+                stack.enter_context(patch(f"covey.engine.fit.{home}.descend", _few))
+            stack.enter_context(patch("covey.engine.models.tables.method.fit_steps", lambda *_: 20))
+            stack.enter_context(patch("covey.engine.fit.factors.DRAWS", 1))
+            stack.enter_context(patch("covey.release.answers.bands.DRAWS", 20))
+            stack.enter_context(patch("covey.release.answers.release.DRAWN", 1000))
+            stack.enter_context(patch("covey.engine.draw.balanced.LOOKUPS", 10**5))
+            stack.enter_context(patch("covey.engine.fit.events.STEPS", 10))
+            stack.enter_context(patch("covey.engine.fit.events.STARTS", 2))
+            stack.enter_context(patch("covey.engine.models.persons.method.COMPARED", (300, 300)))
         yield
 
 

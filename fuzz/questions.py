@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from covey.answers.answer import Answer
-from covey.answers.asking import ask
 from covey.errors import CoveyError
+from covey.release.answers.answer import Answer
+from covey.release.answers.asking import ask
 from fuzz.cases import Chance, draw_value
 
 KINDS = ("share", "range", "given", "mean", "by", "where", "median", "quantile", "correlation", "regress", "logistic")

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from covey.errors import CoveyError
-from covey.table.codec import Codec
-from covey.table.dialects import Dialect
-from covey.table.metadata import from_sdv_json, from_smartnoise_yaml
-from covey.table.schema import Schema
-from covey.table.sources import open_source
+from covey.tables.codec import Codec
+from covey.tables.dialects import Dialect
+from covey.tables.metadata import from_sdv_json, from_smartnoise_yaml
+from covey.tables.schema import Schema
+from covey.tables.sources import open_source
 
 ENCODINGS = ("utf-8", "utf-8", "utf-8", "utf-16", "latin-1", "utf-32", "cp1252", "shift_jis")
 CELLS = 4096  # of a domain that is worth building a codec for

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 
-from covey.table.description import Description
+from covey.tables.description import Description
 from tests.entries import entry
 
 KEY = {"fields": "who", "reference": {"resource": "patients", "fields": "id"}}

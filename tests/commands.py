@@ -5,7 +5,7 @@ import shlex
 
 from click.testing import CliRunner
 
-from covey.cli import main
+from covey.desk.cli import main
 
 
 def run(*words, **environment):

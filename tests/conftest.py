@@ -38,8 +38,8 @@ def at_home(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def visits(tmp_path_factory):
     """A folder with an example table, visits.csv, and its confirmed schema, schema.json."""
-    from covey.demo import example_visits
-    from covey.table.schema import Schema
+    from covey.desk.demo import example_visits
+    from covey.tables.schema import Schema
 
     folder = tmp_path_factory.mktemp("visits")
     example_visits(folder / "visits.csv", 150)
@@ -51,8 +51,8 @@ def visits(tmp_path_factory):
 @pytest.fixture(scope="module")
 def quick_persons():
     """Fits of persons with events that are small, likewise."""
-    import covey._core.fit.events as fit
-    from covey._methods.persons import method
+    import covey.engine.fit.events as fit
+    from covey.engine.models.persons import method
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"CENTRES": 20, "KINDS": 6, "STARTS": 1, "STEPS": 10}.items():
@@ -75,7 +75,7 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             if any(f"tests/{room}" in nodeid for room in rooms):
                 nodeid = nodeid.partition("::")[0]
-            return next((slow for slow in ("spark", "tests/browser") if slow in nodeid.lower()), nodeid)
+            return next((slow for slow in ("spark", "tests/desk/browser") if slow in nodeid.lower()), nodeid)
 
     return OneOfEach(config, log)
 

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from covey.table.schema import Schema
+from covey.tables.schema import Schema
 
 
 def entry(name, kind, low=None, high=None, enum=None, required=None, **own):

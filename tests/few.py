@@ -2,14 +2,14 @@
 
 
 def few_steps(put=setattr):
-    import covey._core.fit.factors
-    import covey._core.fit.targets
-    import covey._methods.regain.tables
-    import covey.answers.bands
-    from covey._core.fit.devices import descend
+    import covey.engine.fit.factors
+    import covey.engine.fit.targets
+    import covey.engine.models.tables.method
+    import covey.release.answers.bands
+    from covey.engine.fit.devices import descend
 
-    for module in (covey._core.fit.factors, covey._core.fit.targets):
+    for module in (covey.engine.fit.factors, covey.engine.fit.targets):
         put(module, "descend", lambda device, goal, start, steps: descend(device, goal, start, min(steps, 5)))
-    put(covey._methods.regain.tables, "fit_steps", lambda *_: 20)
-    put(covey._core.fit.factors, "DRAWS", 1)
-    put(covey.answers.bands, "DRAWS", 20)
+    put(covey.engine.models.tables.method, "fit_steps", lambda *_: 20)
+    put(covey.engine.fit.factors, "DRAWS", 1)
+    put(covey.release.answers.bands, "DRAWS", 20)

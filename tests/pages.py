@@ -41,7 +41,7 @@ for language, title, code in blocks:
         for line in code.replace("\\\\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
             if words and words[0] == "covey":
-                from covey.cli import main
+                from covey.desk.cli import main
                 from click.testing import CliRunner
                 done = CliRunner().invoke(main, words[1:])
                 if done.exit_code:

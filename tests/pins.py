@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from covey.demo import example_patients
+from covey.desk.demo import example_patients
 
 PLACE = Path(__file__).with_suffix(".json")
 DOMAIN = [3, 5, 12, 2, 40]
@@ -43,7 +43,7 @@ def _anonymous(X, **options):
 
 
 def _table(delta, bins=True):
-    from covey.table.schema import Field, Schema
+    from covey.tables.schema import Field, Schema
 
     schema = Schema(
         fields=(

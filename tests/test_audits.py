@@ -14,8 +14,8 @@ from audits.odometer import ride
 from audits.rides import private
 from audits.statistics import _bound, epsilon_lower_bound
 from audits.suite import alarm, all_checks, all_faults, all_rides, cases, planted
-from covey.privacy.budget import DOMAINS
-from covey.table import schema
+from covey.engine.budget import DOMAINS
+from covey.tables import schema
 
 pytestmark = pytest.mark.usefixtures("few_steps")
 

@@ -14,14 +14,14 @@ import pytest
 
 import covey
 from covey.errors import CoveyWarning, InputError, InternalError, LedgerError, ParameterError
-from covey.privacy.ledger import Ledger
+from covey.ledger import Ledger
 from covey.release import bundle as bundles
 from covey.release import pictures, report
 from covey.release.contents import About
 from covey.release.places import REPORT, SUMS, WORDS, WORDS_SUMS, listed
 from covey.release.verify import bundle_digest, file_digest, verify_bundle
-from covey.table.description import Description
-from covey.table.schema import Schema
+from covey.tables.description import Description
+from covey.tables.schema import Schema
 from covey.workflow import Account, PrivateOrder, release, resume
 from tests.clinic import clinic, described
 from tests.clinic import write as write_linked

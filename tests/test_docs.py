@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from covey.demo import example_visits
+from covey.desk.demo import example_visits
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(set(re.findall(r"`((?:covey|tests)\.[\w.]+)`", (ROOT / "docs/paper-map.md").read_text())))

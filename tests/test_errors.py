@@ -9,13 +9,13 @@ from fractions import Fraction
 import polars
 import pytest
 
-from covey._core.fit.devices import find_device
-from covey._core.noise.integers import OpenDPNoise
-from covey._libraries import pl
+from covey.engine.fit.devices import find_device
+from covey.engine.noise.integers import OpenDPNoise
 from covey.errors import ArgumentError, CoveyError, InputError, MissingExtraError, UnknownDatasetError, optional
-from covey.table.databases import Database
-from covey.table.schema import Field, Schema
-from covey.table.sources import read_table
+from covey.libraries import pl
+from covey.tables.schema import Field, Schema
+from covey.tables.sources import read_table
+from covey.tables.sources.databases import Database
 from covey.workflow import refuse_misfits
 from tests.commands import run
 
@@ -53,9 +53,9 @@ def test_heavy_packages_are_imported_late(tmp_path):
     """And pandas never, where a file is read: it would take longer than reading."""
     polars.DataFrame({"mood": ["good", "bad"] * 50}).write_parquet(tmp_path / "t.parquet")
     code = (
-        "import sys, covey.table.schema, covey.table.codec, covey.table.sources, covey.table.metadata;"
+        "import sys, covey.tables.schema, covey.tables.codec, covey.tables.sources, covey.tables.metadata;"
         "late = not any(m in sys.modules for m in ('polars', 'pandas', 'pyarrow', 'yaml'));"
-        "rows = covey.table.sources.read_table(sys.argv[1]).rows;"
+        "rows = covey.tables.sources.read_table(sys.argv[1]).rows;"
         "sys.exit(not late or rows != 100 or 'pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code, tmp_path / "t.parquet"], check=False).returncode == 0

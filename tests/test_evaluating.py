@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import xlsxwriter
 
-from covey.cli import main
+from covey.desk.cli import main
 from covey.errors import CoveyWarning
 from covey.release.verify import SUMS, file_digest
 from covey.workflow import PrivateOrder, evaluate, release

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from covey.errors import CoveyWarning, InputError, InternalError, LedgerError, LostReleaseError, ParameterError
-from covey.privacy.ledger import Ledger
-from covey.privacy.ledger import file as ledger_module
+from covey.ledger import Ledger
+from covey.ledger import file as ledger_module
 from covey.release import bundle
 from covey.release.verify import verify_bundle
 from covey.synthesizers import PrivateSynthesizer
@@ -51,7 +51,7 @@ def command(order, *more, limit=None):
     words = ["release", str(order.table), "--schema", str(order.schema), "--out", str(order.out), "--epsilon", "0.6"]
     words += ["--dataset", "visits", "--ledger", str(order.ledger), *more]
     limits = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))" if limit else ""
-    script = f"{FEW_STEPS}\nfrom covey.cli import main; {limits}\nmain({words!r})"
+    script = f"{FEW_STEPS}\nfrom covey.desk.cli import main; {limits}\nmain({words!r})"
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, text=True, **pipes)
 
@@ -65,7 +65,7 @@ PLANTED = {
         "InputError",
     ),
     "charged afterwards": (
-        "import covey.privacy.ledger as l, covey.workflow as w; charge = l.Ledger.charge; held = []\n"
+        "import covey.ledger as l, covey.workflow as w; charge = l.Ledger.charge; held = []\n"
         "l.Ledger.charge = lambda *words: held.append(words)\n"
         "l.Ledger.mark_released = lambda book, *_: charge(*held[-1])",
         "a release without its charge",

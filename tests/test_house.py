@@ -119,18 +119,18 @@ def test_many_parameters_are_noticed():
     assert wordy(f'{seven}\n    """Do it.\n\n    Args:\n        a: first.\n    """') == []
 
 
-def test_every_core_module_is_exercised_by_a_test_of_the_core():
-    core = SOURCE / "_core"
-    modules = [path.relative_to(SOURCE) for path in core.rglob("*.py") if path.name != "__init__.py"]
-    assert len(modules) > 30
-    imported = "\n".join(path.read_text(encoding="utf-8") for path in (TESTS / "core").rglob("test_*.py"))
+def test_every_module_of_arithmetic_is_exercised_by_a_test_of_the_engine():
+    rooms = [SOURCE / "engine" / room for room in ("codes", "draw", "fit", "noise", "numbers", "relations")]
+    modules = [path.relative_to(SOURCE) for room in rooms for path in room.glob("*.py") if path.name != "__init__.py"]
+    assert len(modules) > 25
+    imported = "\n".join(path.read_text(encoding="utf-8") for path in (TESTS / "engine").rglob("test_*.py"))
     names = [".".join(("covey", *module.with_suffix("").parts)).rpartition(".") for module in modules]
     patterns = {f"{room}.{name}": rf"{re.escape(room)}(\.| import .*\b){name}\b" for room, _, name in names}
     assert [name for name, pattern in patterns.items() if not re.search(pattern, imported)] == []
 
 
 def test_mutants_of_every_module_that_privacy_rests_on_meet_tests():
-    files = [path.relative_to(SOURCE) for room in ("privacy", "_core/noise") for path in (SOURCE / room).rglob("*.py")]
+    files = [path.relative_to(SOURCE) for room in ("privacy", "engine/noise") for path in (SOURCE / room).rglob("*.py")]
     names = {".".join(("covey", *file.with_suffix("").parts)) for file in files if file.name != "__init__.py"}
     assert [name for name in sorted(names) if not any(f"{name}.".startswith(f"{known}.") for known in MUTANTS)] == []
     assert [test for tests in MUTANTS.values() for test in tests if not (TESTS.parent / test).exists()] == []
@@ -159,10 +159,10 @@ def test_every_name_and_file_that_the_documents_mention_exists():
     names = set(re.findall(r"`(covey\.[\w.]+)`", text))
     assert len(names) > 30
     assert [name for name in sorted(names) if not exists(name)] == []
-    assert exists("covey.privacy.gate.Gate.measure")
-    assert not exists("covey.privacy.gate.Gate.peek")
-    assert not exists("covey._methods.bits.bit_centres")
-    rooms = "_core|_methods|privacy|_engines|release|table"
+    assert exists("covey.engine.gate.Gate.measure")
+    assert not exists("covey.engine.gate.Gate.peek")
+    assert not exists("covey.engine.models.bits.bit_centres")
+    rooms = "desk|engine|evaluation|ledger|paper|release|synthesizers|tables|workflow"
     for page in [root / "CONTRIBUTING.md", *root.glob("docs/**/*.md")]:
         written = page.read_text(encoding="utf-8")
         files = [f"src/covey/{name}" for name in re.findall(rf"`((?:{rooms})/[\w/]+\.\w+)`", written)]

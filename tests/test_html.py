@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covey._html import Html, breakable, card, meter, shorten, tag, text
-from covey.privacy.budget import Charge
-from covey.privacy.certificate import Certificate, OutOfPlace
+from covey.engine.budget import Charge
+from covey.engine.certificate import Certificate, OutOfPlace
+from covey.markup import Html, breakable, card, meter, shorten, tag, text
 
 
 class Reader(HTMLParser):

@@ -12,18 +12,18 @@ import covey
 from audits.checks import measured_runs
 from audits.gates import a_budget, paper_gate
 from audits.instruments import spy_on_noise
-from covey._core.arrays import is_bits
-from covey._core.paper.bodies import Ball, Cube
-from covey._core.paper.subspace import DIRECTION_BITS
-from covey._core.tables.counts import MAX_ROWS, integer_squares, joined, moments, require_exact
-from covey._core.tables.domain import Domain
-from covey._engines import local
-from covey._entropy import Streams
-from covey._methods import paper
-from covey._methods.records import boolean_records, real_records
-from covey._methods.regain.plan_tables import pair_law
+from covey.engine import gate as gate_module
+from covey.engine.arrays import is_bits
+from covey.engine.bodies import Ball, Cube
+from covey.engine.codes.counts import MAX_ROWS, integer_squares, joined, moments, require_exact
+from covey.engine.codes.domain import Domain
+from covey.engine.entropy import Streams
+from covey.engine.models.tables.plan_tables import pair_law
+from covey.engine.noise.directions import DIRECTION_BITS
+from covey.engine.units import local
 from covey.errors import ParameterError
-from covey.privacy import gate as gate_module
+from covey.paper import private as paper
+from covey.paper.records import boolean_records, real_records
 
 SOURCE = Path(covey.__file__).parent
 
@@ -126,8 +126,8 @@ def test_squares_of_bits_take_the_short_way():
 
 
 def test_sums_stay_exact_up_to_the_bound_and_longer_tables_are_refused():
-    from covey._core.tables.counts import UNIT
-    from covey._methods.records import REAL_BITS
+    from covey.engine.codes.counts import UNIT
+    from covey.paper.records import REAL_BITS
 
     assert 2 * UNIT**2 * MAX_ROWS <= 2**53  # coded moments, and twice that in their change of variables
     assert 2**REAL_BITS * MAX_ROWS <= 2**53  # block sums of fixed-point records

@@ -5,7 +5,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from covey.cli import main
+from covey.desk.cli import main
 from tests.pages import ROOT, Environments, parts
 
 DOCS = sorted(page for page in ROOT.glob("docs/**/*.md") if re.search(r"```(python|sh)\n", page.read_text("utf-8")))

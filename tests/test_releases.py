@@ -7,11 +7,11 @@ import pytest
 
 import covey
 from covey import workflow
-from covey.answers import asking
-from covey.answers.asking import ask
-from covey.privacy.ledger import Ledger
+from covey.ledger import Ledger
 from covey.release import bundle
-from covey.table.repair import RuleBook
+from covey.release.answers import asking
+from covey.release.answers.asking import ask
+from covey.tables.repair import RuleBook
 from fuzz.__main__ import HERE
 from fuzz.oracle import faults
 from fuzz.releases import explore

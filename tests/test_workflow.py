@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import covey
-from covey._preparing import check, draft
 from covey.errors import InputError, ParameterError
-from covey.privacy.ledger import Ledger
+from covey.ledger import Ledger
 from covey.release.verify import bundle_digest, described_by, tables_of, verify_rows
-from covey.table.description import Description
-from covey.table.schema import Field, Schema
+from covey.tables.description import Description
+from covey.tables.schema import Field, Schema
+from covey.workflow.preparing import check, draft
 from tests.clinic import GOOD, PACKAGE, clinic, described, ruled, with_drugs, write
 from tests.commands import run
 
@@ -373,8 +373,8 @@ def test_what_does_not_go_with_a_package_is_refused_in_words(name, package, tmp_
 
 
 def test_numbers_of_a_draw_are_compared_in_twentieths_of_the_true_rows():
-    from covey._core.tables.events import Histories
-    from covey._evaluating import compared_tables
+    from covey.engine.codes.events import Histories
+    from covey.workflow.evaluating import compared_tables
 
     g = np.random.default_rng(0)
     one = Histories(g.integers(0, 1000, (400, 1)), g.integers(0, 3, (800, 1)), np.repeat(np.arange(400), 2), 4)

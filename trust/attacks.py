@@ -30,10 +30,10 @@ NAMES = {
 def release(table: Path | None, folder: Path, rows: int, seed: int) -> None:
     """Split a table into members, who are in the releases, and others; release the members in every way."""
     import covey
-    from covey.demo import example_visits
+    from covey.desk.demo import example_visits
     from covey.release.bundle import write_bundle
-    from covey.table.schema import Schema
-    from covey.table.sources import read_table
+    from covey.tables.schema import Schema
+    from covey.tables.sources import read_table
 
     folder.mkdir(parents=True, exist_ok=True)
     if table is None:

@@ -38,17 +38,17 @@ from pathlib import Path
 
 import httpx
 
-import covey.cli
+import covey.desk.cli
+import covey.desk.web.app
+import covey.desk.web.jobs
 import covey.synthesizers
-import covey.web.app
-import covey.web.jobs
-from covey.demo import example_visits
-from covey.privacy.ledger import Ledger
+from covey.desk.demo import example_visits
+from covey.desk.web.workspace import Workspace
+from covey.ledger import Ledger
 from covey.release.places import SUMS, tidy
 from covey.release.verify import verify_bundle
-from covey.table.schema import Schema
-from covey.table.sources import read_table
-from covey.web.workspace import Workspace
+from covey.tables.schema import Schema
+from covey.tables.sources import read_table
 from covey.workflow import resume
 
 MARK = "Zanzibar-7731"  # in every true row, and in nothing that may leave
@@ -154,7 +154,7 @@ def furnish(place):
     # A value that the schema does not know: read, encoded as unknown, never written.
     place.table.write_text(place.table.read_text().replace("surgery", MARK))
     Ledger(place.ledger).open_dataset("visits", Fraction(1000))
-    covey.cli.main(command(place, "release", place.older), standalone_mode=False)
+    covey.desk.cli.main(command(place, "release", place.older), standalone_mode=False)
 
 
 def command(place, kind, out, *more):
@@ -172,7 +172,7 @@ def act(place, kind, replacing):
     os.chdir(place.root / "work")
     if kind != "worker":
         more = ["--force"] if replacing else []
-        covey.cli.main(command(place, kind, place.out / "bundle", *more), standalone_mode=False)
+        covey.desk.cli.main(command(place, kind, place.out / "bundle", *more), standalone_mode=False)
         return
     order = {"table": place.table, "schema": place.schema, "out": place.out / "bundle", "ledger": place.ledger}
     order = {key: str(value) for key, value in order.items()}
@@ -180,7 +180,7 @@ def act(place, kind, replacing):
     (place.root / "work" / "order.json").write_text(
         json.dumps({"order": order, "gate": str(place.root / "work" / "gate")})
     )
-    covey.web.jobs.main(str(place.root / "work" / "order.json"))
+    covey.desk.web.jobs.main(str(place.root / "work" / "order.json"))
 
 
 def serve_app(place, told):
@@ -191,7 +191,7 @@ def serve_app(place, told):
     def tell(address):
         os.write(told, address.encode() + b"\n")
 
-    covey.web.app.serve(0, place.ledger, place.out, 2**24, False, tell)
+    covey.desk.web.app.serve(0, place.ledger, place.out, 2**24, False, tell)
 
 
 def visit(address, place):
@@ -235,7 +235,7 @@ def workers():
     for found in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             words = found.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if "covey.web.jobs" in words:
+            if "covey.desk.web.jobs" in words:
                 yield words
 
 

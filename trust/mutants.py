@@ -1,6 +1,6 @@
 """Mutants of what privacy rests on: `python -m trust.mutants [--sample N]`. Needs mutmut, which makes the mutants.
 
-mutmut writes every mutant of src/covey/privacy and src/covey/_core/noise (pyproject.toml) into mutants/. Each then
+mutmut writes every mutant of the files that pyproject.toml names into mutants/. Each then
 meets the tests of its own module, in a child forked from a pytest that has collected them: mutmut's own runner would go through
 all tests twice before the first mutant. A mutant is killed if a test fails, or if the tests run out of time; those that ran
 out of time, which is processor time, are counted apart.
@@ -23,30 +23,31 @@ from unittest.mock import patch
 import pytest
 
 TESTS = {
-    "covey._core.noise.integers": [
-        "tests/core/noise/test_gaussian.py",
-        "tests/core/noise/test_gumbel.py",
-        "tests/core/noise/test_integers.py",
-        "tests/core/noise/test_knorm.py",
-        "tests/core/test_refusals.py",
+    "covey.engine.noise.directions": ["tests/engine/noise/test_bingham.py"],
+    "covey.engine.noise.integers": [
+        "tests/engine/noise/test_gaussian.py",
+        "tests/engine/noise/test_gumbel.py",
+        "tests/engine/noise/test_integers.py",
+        "tests/engine/noise/test_knorm.py",
+        "tests/engine/test_refusals.py",
     ],
-    "covey._core.noise.matrix": [
-        "tests/core/noise/test_matrix.py",
-        "tests/core/noise/test_signs.py",
-        "tests/core/test_refusals.py",
+    "covey.engine.noise.matrix": [
+        "tests/engine/noise/test_matrix.py",
+        "tests/engine/noise/test_signs.py",
+        "tests/engine/test_refusals.py",
     ],
-    "covey._core.noise.normals": ["tests/core/noise/test_chi.py", "tests/core/noise/test_normals.py"],
-    "covey._core.noise.pairlaw": ["tests/core/noise/test_pairlaw.py", "tests/core/noise/test_pairlaw.py"],
-    "covey._core.noise.sensitivity": ["tests/core/noise/test_sensitivity.py", "tests/core/noise/test_persons.py"],
-    "covey.privacy.bounds": ["tests/privacy/test_bounds.py"],
-    "covey.privacy.budget": ["tests/privacy/test_budget.py", "tests/privacy/test_selection.py"],
-    "covey.privacy.certificate": ["tests/privacy/test_certificate.py"],
-    "covey.privacy.exact": ["tests/privacy/test_gate.py", "tests/privacy/test_pure.py"],
-    "covey.privacy.gate": ["tests/privacy/test_gate.py", "tests/privacy/test_selection.py"],
-    "covey.privacy.gaussian": ["tests/privacy/test_gaussian.py"],
-    "covey.privacy.ledger": ["tests/privacy/test_ledger.py", "tests/privacy/test_ledger_status.py"],
-    "covey.privacy.sensitivity": ["tests/privacy/test_gate.py", "tests/methods/test_neighbours.py"],
-    "covey.privacy.unit": ["tests/privacy/test_ledger_status.py"],
+    "covey.engine.noise.normals": ["tests/engine/noise/test_chi.py", "tests/engine/noise/test_normals.py"],
+    "covey.engine.noise.pairlaw": ["tests/engine/noise/test_pairlaw.py", "tests/engine/noise/test_pairlaw.py"],
+    "covey.engine.noise.sensitivity": ["tests/engine/noise/test_sensitivity.py", "tests/engine/noise/test_persons.py"],
+    "covey.paper.bounds": ["tests/paper/test_bounds.py"],
+    "covey.engine.budget": ["tests/engine/test_budget.py", "tests/engine/test_selection.py"],
+    "covey.engine.certificate": ["tests/engine/test_certificate.py"],
+    "covey.engine.exact": ["tests/engine/test_gate.py", "tests/engine/test_pure.py"],
+    "covey.engine.gate": ["tests/engine/test_gate.py", "tests/engine/test_selection.py"],
+    "covey.engine.gaussian": ["tests/engine/test_gaussian.py"],
+    "covey.ledger": ["tests/ledger/test_ledger.py", "tests/ledger/test_status.py"],
+    "covey.engine.sensitivity": ["tests/engine/test_gate.py", "tests/synthesizers/test_neighbours.py"],
+    "covey.engine.unit": ["tests/ledger/test_status.py"],
 }
 # Tests that wait, start processes or draw for long, and that find nothing in one module that the others do not.
 LEFT_OUT = (
@@ -147,10 +148,10 @@ def main(arguments=None):
         if options.sample is not None:
             mine = stream.sample(mine, min(options.sample, total))
         plugin, begin = Mutants(mine), time.monotonic()
-        left_out = LEFT_OUT if module == "covey._core.noise.integers" else f"{LEFT_OUT} or {OPENDP}"
+        left_out = LEFT_OUT if module == "covey.engine.noise.integers" else f"{LEFT_OUT} or {OPENDP}"
         words = ["-s", "-pno:cacheprovider", "-k", f"not ({left_out})", *TESTS[module]]
         # Every mutated function reaches a dictionary of mutants, which the look at kernels refuses: only its own tests look.
-        unseen = nullcontext() if module == "covey.privacy.exact" else patch("covey.privacy.exact._check")
+        unseen = nullcontext() if module == "covey.engine.exact" else patch("covey.engine.exact._check")
         with unseen:
             code = pytest.main(words, plugins=[plugin])
         assert code == 0, f"the tests of {module} could not be run: {code}"

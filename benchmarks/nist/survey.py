@@ -12,7 +12,7 @@ import csv
 import json
 from pathlib import Path
 
-from covey.table.schema import Schema
+from covey.tables.schema import Schema
 
 # The columns of the cycle's feature sets, as its published reports list them.
 FEATURES = {

@@ -28,8 +28,8 @@ import covey
 from benchmarks.numeric.measures import judge
 from benchmarks.numeric.peer import installed, peer_rows
 from benchmarks.numeric.tables import TABLES, Table, encode
-from covey.table.fields import Follows
-from covey.table.schema import Field, Schema
+from covey.tables.fields import Follows
+from covey.tables.schema import Field, Schema
 
 MEASURES = ["KS", "mean", "median", "q90", "top10", "Spearman max", "Spearman RMS", "groups", "2-way TV"]
 BOOTSTRAPS = 5  # more than seeds: a quantile at a gap jumps once in a few tables

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import polars as pl
 
-from covey.privacy.budget import make_budget
+from covey.engine.budget import make_budget
 
 PLACE = Path("build/peers")
 PYTHON, SOURCE = PLACE / "dpsynth/bin/python", PLACE / "dpsynth-source"

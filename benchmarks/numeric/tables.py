@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from covey._core.numbers.grid import NumberGrid
+from covey.engine.numbers.grid import NumberGrid
 
 DATA = Path(os.environ.get("COVEY_DATA", Path(__file__).parents[3] / "shared" / "data"))
 

@@ -22,9 +22,9 @@ import polars as pl
 import covey
 from benchmarks.numeric.measures import kolmogorov
 from benchmarks.numeric.tables import DATA
-from covey.table.description import Description
-from covey.table.resources import Parent, Resource
-from covey.table.schema import Field, Schema
+from covey.tables.description import Description
+from covey.tables.resources import Parent, Resource
+from covey.tables.schema import Field, Schema
 
 SETTINGS = (1.0, 0.0), (1.0, 1e-9)
 FIFTHS = 8  # bins by true quantiles, in which pairs are compared

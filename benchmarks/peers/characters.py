@@ -28,7 +28,7 @@ import covey
 from benchmarks.numeric.measures import judge
 from benchmarks.numeric.tables import Column, Table, encode, number
 from benchmarks.peers.launch import METHODS, launch
-from covey.table.schema import Field, Schema
+from covey.tables.schema import Field, Schema
 
 FIELDS = ["table", "way", "epsilon", "seed", "status", "accuracy", "TV2", "KS", "seconds"]
 EPSILONS = [1.0, 10.0]

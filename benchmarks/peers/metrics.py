@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 import covey
-from covey._core.paper.blocks import one_hot
-from covey._core.tables.distance import subset_sample
-from covey.release.evaluation import learn, total_variation
+from covey.engine.codes.distance import subset_sample
+from covey.engine.points import one_hot
+from covey.evaluation.comparison import learn, total_variation
 from covey.release.summary import every_so_many
 
 TABLES = 300  # tables of each degree, at most

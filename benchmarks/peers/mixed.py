@@ -37,7 +37,7 @@ from benchmarks.peers.compare import decided
 from benchmarks.peers.launch import ENVIRONMENTS, METHODS, launch
 from benchmarks.peers.launch import PEERS as SOURCES
 from benchmarks.peers.metrics import subsets
-from covey.release.evaluation import total_variation
+from covey.evaluation.comparison import total_variation
 
 RELEASED, EIGHTHS, BINS, DELTA = 0.7, 8, 32, 1e-9
 FIELDS = ["table", "rows", "columns", "way", "epsilon", "seed", "status", "KS", "Spearman", "TV2", "TV3", "trees"]

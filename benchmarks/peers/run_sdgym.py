@@ -15,7 +15,7 @@ import sdgym
 
 import covey
 from benchmarks.numeric.real import NUMBERS, ORDERED
-from covey.table.schema import Field, Schema
+from covey.tables.schema import Field, Schema
 
 EPSILON, DELTA = 1.0, 1e-9
 NEIGHBOURS = {"covey": "replace-one", "covey, a row added or removed": "add-or-remove-one"}

@@ -31,7 +31,7 @@ from benchmarks.numeric.real import NUMBERS
 from benchmarks.peers.compare import decided
 from benchmarks.peers.launch import ENVIRONMENTS, PEERS, THREADS, Method, launch
 from benchmarks.peers.run_tabbench import save
-from covey.table.schema import Field, Schema
+from covey.tables.schema import Field, Schema
 
 DELTA, EPSILONS = 1e-5, [0.2, 1.0, 5.0]
 ERRORS, SCORES = ["query", "TVD1", "TVD2"], ["xgb", "xgb, other rows", "catboost", "catboost, other rows"]

@@ -11,45 +11,45 @@ from covey.version import __version__ as __version__
 if TYPE_CHECKING:
     from covey import errors as errors
     from covey import paper as paper
-    from covey._core.paper import bodies as bodies
-    from covey._core.tables.distance import marginal_error as marginal_error
-    from covey.answers.load import load as load
+    from covey.engine import bodies as bodies
+    from covey.engine.codes.distance import marginal_error as marginal_error
+    from covey.ledger import Ledger as Ledger
     from covey.paper import covariance_loss as covariance_loss
-    from covey.privacy.ledger import Ledger as Ledger
+    from covey.release.answers.load import load as load
     from covey.release.bundle import write_bundle as write_bundle
     from covey.release.verify import verify_bundle as verify_bundle
     from covey.synthesizers import AnonymousSynthesizer as AnonymousSynthesizer
     from covey.synthesizers import PrivateSynthesizer as PrivateSynthesizer
-    from covey.table.databases import Database as Database
-    from covey.table.description import Description as Description
-    from covey.table.schema import AtMost as AtMost
-    from covey.table.schema import Condition as Condition
-    from covey.table.schema import Field as Field
-    from covey.table.schema import Forbid as Forbid
-    from covey.table.schema import LessEqual as LessEqual
-    from covey.table.schema import Linear as Linear
-    from covey.table.schema import Schema as Schema
-    from covey.table.spark import SparkParquet as SparkParquet
+    from covey.tables.description import Description as Description
+    from covey.tables.schema import AtMost as AtMost
+    from covey.tables.schema import Condition as Condition
+    from covey.tables.schema import Field as Field
+    from covey.tables.schema import Forbid as Forbid
+    from covey.tables.schema import LessEqual as LessEqual
+    from covey.tables.schema import Linear as Linear
+    from covey.tables.schema import Schema as Schema
+    from covey.tables.sources.databases import Database as Database
+    from covey.tables.spark.frames import SparkParquet as SparkParquet
 
 _HOMES = {
     "AnonymousSynthesizer": "covey.synthesizers",
-    "AtMost": "covey.table.schema",
-    "Condition": "covey.table.schema",
-    "Database": "covey.table.databases",
-    "Description": "covey.table.description",
-    "Field": "covey.table.schema",
-    "Forbid": "covey.table.schema",
-    "Ledger": "covey.privacy.ledger",
-    "LessEqual": "covey.table.schema",
-    "Linear": "covey.table.schema",
+    "AtMost": "covey.tables.schema",
+    "Condition": "covey.tables.schema",
+    "Database": "covey.tables.sources.databases",
+    "Description": "covey.tables.description",
+    "Field": "covey.tables.schema",
+    "Forbid": "covey.tables.schema",
+    "Ledger": "covey.ledger",
+    "LessEqual": "covey.tables.schema",
+    "Linear": "covey.tables.schema",
     "PrivateSynthesizer": "covey.synthesizers",
-    "Schema": "covey.table.schema",
-    "SparkParquet": "covey.table.spark",
-    "bodies": "covey._core.paper.bodies",
+    "Schema": "covey.tables.schema",
+    "SparkParquet": "covey.tables.spark.frames",
+    "bodies": "covey.engine.bodies",
     "covariance_loss": "covey.paper",
     "errors": "covey.errors",
-    "load": "covey.answers.load",
-    "marginal_error": "covey._core.tables.distance",
+    "load": "covey.release.answers.load",
+    "marginal_error": "covey.engine.codes.distance",
     "paper": "covey.paper",
     "verify_bundle": "covey.release.verify",
     "write_bundle": "covey.release.bundle",

@@ -3,10 +3,10 @@
 import pytest
 
 import covey
-from covey.demo import example_visits
+from covey.desk.demo import example_visits
 from covey.release.bundle import write_bundle
-from covey.table.schema import Schema
-from covey.table.sources import read_table
+from covey.tables.schema import Schema
+from covey.tables.sources import read_table
 from tests.few import few_steps
 
 

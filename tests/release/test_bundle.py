@@ -13,31 +13,31 @@ import yaml
 
 import covey
 from audits.gates import fitted
-from covey import _drawing as drawing
-from covey._core.paper.blocks import BlockSums
-from covey._core.tables.counts import Counts, Moments
-from covey._engines.local import ArrayRows
-from covey._entropy import Streams
-from covey._methods.laws import BitLaw
-from covey._methods.model import Fitted, SizeEstimate
-from covey._methods.persons.law import PersonsLaw
+from covey.engine.budget import make_budget
+from covey.engine.codes.counts import Counts, Moments
+from covey.engine.entropy import Streams
+from covey.engine.model import Fitted, SizeEstimate
+from covey.engine.models.laws import BitLaw
+from covey.engine.models.persons.law import PersonsLaw
+from covey.engine.units.local import ArrayRows
 from covey.errors import InputError, ParameterError
-from covey.privacy.budget import make_budget
+from covey.evaluation.comparison import Comparison
+from covey.paper.blocks import BlockSums
 from covey.release import bundle as module
+from covey.release import drawing as drawing
 from covey.release import summary
 from covey.release.bundle import PrivateRelease, write_bundle
 from covey.release.charts import percent
-from covey.release.evaluation import Comparison
 from covey.release.places import check_disk
 from covey.release.statements import STEWARD, croissant
 from covey.release.summary import ReleaseTally
 from covey.release.verify import cite, file_digest, rows_path, verify_bundle
 from covey.synthesizers import Prepared
 from covey.synthesizers import private as private_module
-from covey.table.codec import Codec, EncodeLog
-from covey.table.columns import Table
-from covey.table.schema import Field, Schema
-from covey.table.sources import joined, read_table
+from covey.tables.codec import Codec, EncodeLog
+from covey.tables.columns import Table
+from covey.tables.schema import Field, Schema
+from covey.tables.sources import joined, read_table
 from covey.workflow import resume
 from tests.release.pages import check_page, table_named
 

@@ -8,18 +8,18 @@ import polars as pl
 import pytest
 
 import covey
-from covey._core.paper.blocks import WeightedPoints
-from covey._core.tables.domain import Domain
-from covey._entropy import Streams
-from covey._methods.laws import BitLaw, CodeLaw
-from covey.answers.columns import Columns
+from covey.engine.codes.domain import Domain
+from covey.engine.entropy import Streams
+from covey.engine.models.laws import BitLaw, CodeLaw
+from covey.engine.points import WeightedPoints
 from covey.errors import ParameterError
+from covey.release.answers.columns import Columns
 from covey.release.bundle import write_bundle
 from covey.release.conditional import conditioned, draw_rows
 from covey.release.verify import bundle_digest, verify_bundle
-from covey.table.codec import Codec
-from covey.table.dialects import Spelling
-from covey.table.schema import Condition, Field, Forbid, Schema
+from covey.tables.codec import Codec
+from covey.tables.dialects import Spelling
+from covey.tables.schema import Condition, Field, Forbid, Schema
 from tests.commands import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")

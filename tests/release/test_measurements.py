@@ -10,19 +10,19 @@ import pytest
 
 import covey
 from audits.gates import asked
-from covey._core.tables.counts import moments
-from covey._engines.local import ArrayRows
-from covey._entropy import Streams
-from covey._methods.regain.bits import measure_matrix, measure_parities
-from covey._methods.regain.measure_tables import measure_one_way
-from covey._methods.regain.table_counts import TableCounts
+from covey.engine.codes.counts import moments
+from covey.engine.entropy import Streams
+from covey.engine.gate import Exact, Gate
+from covey.engine.measurement import Measurements
+from covey.engine.models.bits import measure_matrix, measure_parities
+from covey.engine.models.tables.measure_tables import measure_one_way
+from covey.engine.models.tables.table_counts import TableCounts
+from covey.engine.units.local import ArrayRows
 from covey.errors import InputError
-from covey.measure.measurement import Measurements
-from covey.privacy.gate import Exact, Gate
 from covey.release import bundle as module
 from covey.release.model import read_arrays, read_measurements, write_measurements
 from covey.release.verify import verify_bundle
-from covey.table.schema import Field, Schema
+from covey.tables.schema import Field, Schema
 
 pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]
 

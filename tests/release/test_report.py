@@ -14,16 +14,16 @@ from scipy.stats.contingency import association
 
 import covey
 from audits.gates import a_budget, asked
-from covey._core.fit.spectrum import Spectrum, noisy_spectrum
-from covey._core.numbers.grid import Measure, NumberGrid
-from covey._engines.local import ArrayRows
-from covey._entropy import Streams
-from covey._methods.regain.bits import measure_ball, measure_matrix, moment_spectrum, plan_bits
-from covey.demo import example_patients
+from covey.desk.demo import example_patients
+from covey.engine.budget import make_budget
+from covey.engine.certificate import of_hundred
+from covey.engine.entropy import Streams
+from covey.engine.fit.spectrum import Spectrum, noisy_spectrum
+from covey.engine.gate import Gate
+from covey.engine.models.bits import measure_ball, measure_matrix, moment_spectrum, plan_bits
+from covey.engine.numbers.grid import Measure, NumberGrid
+from covey.engine.units.local import ArrayRows
 from covey.errors import ParameterError
-from covey.privacy.budget import make_budget
-from covey.privacy.certificate import of_hundred
-from covey.privacy.gate import Gate
 from covey.release import pictures
 from covey.release.bundle import write_bundle
 from covey.release.charts import number, percent, ticks, up
@@ -32,10 +32,10 @@ from covey.release.page import style_sheet, templates
 from covey.release.report import guess, report_html, two_releases
 from covey.release.statements import risks
 from covey.release.summary import MOST_BINS, TableTally, associations, coarsened, cramers_v, describe, ranked
-from covey.table import csvfile, sources
-from covey.table.codec import Codec
-from covey.table.schema import Field, Schema
-from covey.table.sources import joined, read_table
+from covey.tables import sources
+from covey.tables.codec import Codec
+from covey.tables.schema import Field, Schema
+from covey.tables.sources import csvfile, joined, read_table
 from tests.entries import frame_of, schema_of
 from tests.release.pages import Page, check_page, table_named
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import covey
-import covey._core.fit.events as fit
-from covey import _drawing as drawing
-from covey._core.tables.events import Histories
-from covey._drawing import drawn_columns
+import covey.engine.fit.events as fit
+from covey.engine.codes.events import Histories
 from covey.errors import NotFittedError, ParameterError
-from covey.table.description import Description
+from covey.release import drawing as drawing
+from covey.release.drawing import drawn_columns
+from covey.tables.description import Description
 from tests.clinic import PACKAGE, clinic, described, ruled
 
 pytestmark = [pytest.mark.usefixtures("quick_persons"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]

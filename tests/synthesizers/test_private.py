@@ -9,12 +9,12 @@ import pytest
 import scipy.sparse as sp
 
 import covey
-import covey._methods.regain.bits as regain
-from covey import _drawing as drawing
-from covey._core.paper.bodies import Ball, Box, HalfSpace, ProductOfSimplices
+import covey.engine.models.bits as regain
+from covey.engine.bodies import Ball, Box, HalfSpace, ProductOfSimplices
 from covey.errors import CoveyWarning, InputError, NotFittedError, ParameterError
+from covey.release import drawing as drawing
 from covey.synthesizers import PrivateSynthesizer
-from covey.table.schema import Field
+from covey.tables.schema import Field
 from tests.clinic import PACKAGE, clinic, described
 
 pytestmark = [pytest.mark.usefixtures("few_steps"), pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")]
@@ -182,7 +182,7 @@ def test_sampling_before_fitting_is_refused():
             synth.sample(5)
 
 
-# Bad inputs, by the numbers that tests/cli/test_bad_inputs.py uses too.
+# Bad inputs, by the numbers that tests/desk/cli/test_bad_inputs.py uses too.
 
 
 def test_bad_input_16_records_outside_the_body_are_projected():

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from covey._progress import Progress
+from covey.engine.certificate import WORDS as KINDS
+from covey.engine.progress import Progress
 from covey.errors import CoveyError, CoveyWarning, InternalError
-from covey.privacy.certificate import WORDS as KINDS
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnyRelease
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
@@ -43,9 +43,9 @@ from covey.release.statements import (
 )
 from covey.release.summary import ReleaseTally
 from covey.release.verify import PACKAGE, SCHEMA, described_by, file_digest, tables_of, verify_bundle
-from covey.table.description import Description
-from covey.table.document import write_document
-from covey.table.sources import writing_csv, writing_parquet
+from covey.tables.description import Description
+from covey.tables.document import write_document
+from covey.tables.sources import writing_csv, writing_parquet
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from covey._core.arrays import Floats
+from covey.engine.arrays import Floats
 
 _NUMBER = re.compile(r"[<≤+−-]? ?[0-9][0-9.,]*(e-?[0-9]+)?%?( [ερ]| points)?")
 

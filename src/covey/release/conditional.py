@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from covey._core.arrays import Array, Integers
-from covey._core.paper.blocks import WeightedPoints
-from covey._entropy import Streams
-from covey._methods.laws import CodeLaw, RowLaw
+from covey.engine.arrays import Array, Integers
+from covey.engine.entropy import Streams
+from covey.engine.models.laws import CodeLaw, RowLaw
+from covey.engine.points import WeightedPoints
 from covey.errors import ParameterError
-from covey.table.attributes import MISSING, SPECIAL, Grid
-from covey.table.codec import Codec
-from covey.table.columns import Table
+from covey.tables.attributes import MISSING, SPECIAL, Grid
+from covey.tables.codec import Codec
+from covey.tables.columns import Table
 
 T = TypeVar("T")
 PART_ROWS = 1 << 16  # rows that are drawn and decoded at a time

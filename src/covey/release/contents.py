@@ -8,17 +8,17 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Protocol
 
-from covey._core.arrays import Array, Floats
-from covey._core.numbers.grid import Cells
-from covey._methods.laws import CodeLaw, RowLaw
-from covey._methods.model import Fitted
-from covey._methods.persons.law import PersonsLaw
-from covey.measure.measurement import Measurements
-from covey.privacy.budget import PrivacyStatement
-from covey.privacy.certificate import Certificate, Distances
-from covey.table.description import Description
-from covey.table.schema import Schema
-from covey.table.sources import ColumnValues
+from covey.engine.arrays import Array, Floats
+from covey.engine.budget import PrivacyStatement
+from covey.engine.certificate import Certificate, Distances
+from covey.engine.measurement import Measurements
+from covey.engine.model import Fitted
+from covey.engine.models.laws import CodeLaw, RowLaw
+from covey.engine.models.persons.law import PersonsLaw
+from covey.engine.numbers.grid import Cells
+from covey.tables.description import Description
+from covey.tables.schema import Schema
+from covey.tables.sources import ColumnValues
 
 NOT_PRIVATE = "This table is NOT differentially private"
 # Beyond it one person can change the odds of a release by more than e^10, 22,000 times: bundles say so.

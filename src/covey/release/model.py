@@ -19,27 +19,27 @@ from typing import Any
 
 import numpy as np
 
-from covey._core.arrays import Array, symmetric
-from covey._core.draw.events import SequenceLaw
-from covey._core.fit.centres import Triples
-from covey._core.fit.events import EventModel, Tie
-from covey._core.fit.spectrum import Spectrum
-from covey._core.numbers.grid import Attribute, Cells, Measure, NumberGrid
-from covey._core.paper.blocks import WeightedPoints
-from covey._core.tables.domain import Domain
-from covey._core.tables.events import count_bins
-from covey._core.tables.zeros import Across
-from covey._methods.laws import BitLaw, CodeLaw, RowLaw
-from covey._methods.model import Fitted
-from covey._methods.persons.law import PersonsLaw
+from covey.engine.arrays import Array, symmetric
+from covey.engine.codes.domain import Domain
+from covey.engine.codes.events import count_bins
+from covey.engine.codes.zeros import Across
+from covey.engine.draw.events import SequenceLaw
+from covey.engine.fit.centres import Triples
+from covey.engine.fit.events import EventModel, Tie
+from covey.engine.fit.spectrum import Spectrum
+from covey.engine.measurement import Measurement, Measurements
+from covey.engine.model import Fitted
+from covey.engine.models.laws import BitLaw, CodeLaw, RowLaw
+from covey.engine.models.persons.law import PersonsLaw
+from covey.engine.numbers.grid import Attribute, Cells, Measure, NumberGrid
+from covey.engine.points import WeightedPoints
+from covey.engine.query import Every, Factor, Query
 from covey.errors import InputError
-from covey.measure.measurement import Measurement, Measurements
-from covey.measure.query import Every, Factor, Query
 from covey.release.contents import PrivateRelease
-from covey.table.codec import Codec
-from covey.table.description import Description
-from covey.table.document import write_document
-from covey.table.zeros import across_zeros, structural_zeros
+from covey.tables.codec import Codec
+from covey.tables.description import Description
+from covey.tables.document import write_document
+from covey.tables.zeros import across_zeros, structural_zeros
 
 MODEL = "model.npz"
 PARTS = ("persons", "kinds", "events", "chain", "sticky")  # of a model of persons with events

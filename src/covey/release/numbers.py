@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import ks_2samp, rankdata, wasserstein_distance
 
-from covey._core.arrays import Floats, Integers
+from covey.engine.arrays import Floats, Integers
 from covey.release.charts import word
 from covey.release.summary import every_so_many, point
-from covey.table.attributes import MISSING, Grid, Labels
-from covey.table.codec import Codec
+from covey.tables.attributes import MISSING, Grid, Labels
+from covey.tables.codec import Codec
 
 QUANTILES = (0.05, 0.1, 0.25, 0.75, 0.9, 0.95)  # beside the median
 COMMON = 10  # values that are listed: the commonest of the true table

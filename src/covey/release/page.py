@@ -9,11 +9,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from covey._entropy import SEEDED_MARK
-from covey._html import Html, breakable, shorten, text
+from covey.engine.budget import shown
+from covey.engine.certificate import of_hundred
+from covey.engine.entropy import SEEDED_MARK
 from covey.errors import CannotAnswerError, counted, optional
-from covey.privacy.budget import shown
-from covey.privacy.certificate import of_hundred
+from covey.markup import Html, breakable, shorten, text
 from covey.release import charts
 from covey.release.contents import LARGE_EPSILON, NOT_PRIVATE
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from covey._core.arrays import Floats, Integers
-from covey._html import Html, tag
+from covey.engine.arrays import Floats, Integers
 from covey.errors import CannotAnswerError
+from covey.markup import Html, tag
 from covey.release import charts
 from covey.release.charts import pair_key, percent, span
 from covey.release.contents import DISTANT, LOST, MEASURED, MODELLED, PairBands

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from covey.errors import ArgumentError, ParameterError, whole_number
-from covey.table.databases import Database
+from covey.tables.sources.databases import Database
 
 SUMS = "SHA256SUMS"  # checksums of the data: a folder that has it is a bundle, and its digest is the bundle's name
 REPORT = "report.html"

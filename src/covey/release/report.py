@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from covey._core.arrays import Floats, Integers, blas_threads
-from covey._core.tables.counts import moments
-from covey._core.tables.distance import DEGREES, bit_distances, category_distances, misplaced_bits, misplaced_rows
-from covey._html import Html, shorten
-from covey._methods.regain.predict import small_groups
+from covey.engine.arrays import Floats, Integers, blas_threads
+from covey.engine.certificate import WORDS, Distances, of_hundred
+from covey.engine.codes.counts import moments
+from covey.engine.codes.distance import DEGREES, bit_distances, category_distances, misplaced_bits, misplaced_rows
+from covey.engine.models.predict import small_groups
 from covey.errors import ParameterError
-from covey.privacy.certificate import WORDS, Distances, of_hundred
+from covey.markup import Html, shorten
 from covey.release import charts
 from covey.release.contents import NOTHING_SAID, About, AnonymousRelease, AnyRelease, Bounds, PrivateRelease
 from covey.release.page import Part, attempted, render, section
@@ -28,9 +28,9 @@ from covey.release.pictures import beside, distributions, pair_map
 from covey.release.statements import guarantee_words, risks, why
 from covey.release.summary import Column, ReleaseTally, domain_words
 from covey.release.verify import PACKAGE, SCHEMA
-from covey.table.codec import Codec
-from covey.table.description import Description
-from covey.table.schema import Field, Schema
+from covey.tables.codec import Codec
+from covey.tables.description import Description
+from covey.tables.schema import Field, Schema
 
 FIRST = 5  # rows that a report opens with: enough to see what the table is
 SAMPLED = 12  # columns of these rows: more do not fit on a screen

@@ -14,10 +14,10 @@ from math import exp
 from pathlib import Path
 from typing import Any
 
-from covey._entropy import SEEDED_MARK
-from covey.privacy.budget import Budget, PrivacyStatement, shown
-from covey.privacy.certificate import WORDS, Certificate
-from covey.privacy.gaussian import epsilon_above
+from covey.engine.budget import Budget, PrivacyStatement, shown
+from covey.engine.certificate import WORDS, Certificate
+from covey.engine.entropy import SEEDED_MARK
+from covey.engine.gaussian import epsilon_above
 from covey.release.contents import LARGE_EPSILON, AnonymousRelease, AnyRelease, PrivateRelease
 from covey.release.model import read_json
 from covey.release.page import render

@@ -13,16 +13,16 @@ from itertools import combinations
 
 import numpy as np
 
-from covey._core.arrays import Floats, Integers
-from covey._core.numbers.grid import Measure
-from covey._html import shorten
-from covey._methods.laws import CodeLaw
+from covey.engine.arrays import Floats, Integers
+from covey.engine.models.laws import CodeLaw
+from covey.engine.numbers.grid import Measure
 from covey.errors import counted
+from covey.markup import shorten
 from covey.release.contents import AnyRelease, PrivateRelease
-from covey.table.attributes import ColumnLog, Grid
-from covey.table.codec import Codec
-from covey.table.schema import ORDERED_TYPES, Field, Schema
-from covey.table.sources import ColumnValues
+from covey.tables.attributes import ColumnLog, Grid
+from covey.tables.codec import Codec
+from covey.tables.schema import ORDERED_TYPES, Field, Schema
+from covey.tables.sources import ColumnValues
 
 MOST_BINS = 40  # bars of a histogram that is a hand wide
 MOST_LABELS = 12  # bars of a chart of categories; the others are joined

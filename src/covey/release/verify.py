@@ -11,19 +11,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from covey._methods.regain.prior import Prior
+from covey.engine.budget import Budget, budget_for, parameters
+from covey.engine.models.tables.prior import Prior
 from covey.errors import InputError, ParameterError, counted
-from covey.privacy.budget import Budget, budget_for, parameters
 from covey.release.contents import About
 from covey.release.model import fitting, read_arrays, read_json, read_model
 from covey.release.places import REPORT, SUMS, counting, listed
-from covey.table.codec import Codec
-from covey.table.columns import cell_by_cell, unguarded
-from covey.table.description import Description
-from covey.table.fields import LARGEST
-from covey.table.resources import Resource
-from covey.table.schema import Schema
-from covey.table.sources import joined, open_source
+from covey.tables.codec import Codec
+from covey.tables.columns import cell_by_cell, unguarded
+from covey.tables.description import Description
+from covey.tables.fields import LARGEST
+from covey.tables.resources import Resource
+from covey.tables.schema import Schema
+from covey.tables.sources import joined, open_source
 
 SCHEMA, PACKAGE = "schema.json", "datapackage.json"  # what describes the one table of a bundle, or several
 PAPER = (

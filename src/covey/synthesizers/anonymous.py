@@ -7,21 +7,21 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from covey._core.arrays import Array, Integers, blas_threads, processors, require_memory
-from covey._core.paper.blocks import one_hot
-from covey._core.paper.bodies import Body, Cube, ProductOfSimplices
-from covey._engines.local import StreamRows
-from covey._engines.rows import Rows
-from covey._entropy import SEEDED_MARK
-from covey._fitting.anonymous import METHODS, MixedCoding, MixedLaw, group_centres
-from covey._methods.laws import PaperLaw, balanced
-from covey._methods.records import Records, boolean_records, plain_records, require_extended
-from covey._reading import Form, Reader, read_bits, read_codes, read_reals
+from covey.engine.arrays import Array, Integers, blas_threads, processors, require_memory
+from covey.engine.bodies import Body, Cube, ProductOfSimplices
+from covey.engine.entropy import SEEDED_MARK
+from covey.engine.models.laws import PaperLaw, balanced
+from covey.engine.points import one_hot
+from covey.engine.units.local import StreamRows
+from covey.engine.units.rows import Rows
 from covey.errors import ArgumentError, ParameterError, whole_number
+from covey.paper.anonymous import METHODS, MixedCoding, MixedLaw, group_centres
+from covey.paper.records import Records, boolean_records, plain_records, require_extended
 from covey.release.contents import AnonymousRelease
 from covey.synthesizers.base import Synthesizer, check_domain
-from covey.table.description import Description
-from covey.table.schema import Schema
+from covey.tables.description import Description
+from covey.tables.reading import Form, Reader, read_bits, read_codes, read_reals
+from covey.tables.schema import Schema
 from covey.version import __version__
 
 

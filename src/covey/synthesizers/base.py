@@ -8,18 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from covey._core.arrays import require_memory
-from covey._core.paper.blocks import WeightedPoints
-from covey._core.paper.bodies import Body
-from covey._core.tables.domain import Domain
-from covey._drawing import Drawn, MakePersons, MakeRows
-from covey._engines.spark import generate
-from covey._entropy import Streams
-from covey._reading import Form, Prepared, Reader
+from covey.engine.arrays import require_memory
+from covey.engine.bodies import Body
+from covey.engine.codes.domain import Domain
+from covey.engine.entropy import Streams
+from covey.engine.points import WeightedPoints
 from covey.errors import NotFittedError, ParameterError, whole_number
-from covey.table.codec import Codec
-from covey.table.schema import Schema
-from covey.table.spark import arrow_batches, spark_schema
+from covey.release.drawing import Drawn, MakePersons, MakeRows
+from covey.tables.codec import Codec
+from covey.tables.reading import Form, Prepared, Reader
+from covey.tables.schema import Schema
+from covey.tables.spark.frames import arrow_batches, spark_schema
+from covey.tables.spark.units import generate
 
 NOT_FITTED = "this synthesizer is not fitted yet. Call fit(X) first."
 

@@ -12,30 +12,24 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from covey._core.fit.devices import find_device
-from covey._core.numbers.grid import MOST_BINS, Attribute, Category
-from covey._core.paper.bodies import Body, Cube
-from covey._core.tables.counts import canonical, is_sparse, require_exact
-from covey._core.tables.events import WEIGHT_STEPS
-from covey._drawing import MakePersons, MakeRows
-from covey._engines.local import ArrayRows
-from covey._engines.rows import Counted, Mapped, Rows
-from covey._entropy import SEEDED_MARK, Streams
-from covey._fitting.learning import SHARE, Learned, assumed, check_learning, expected_codec, learn, with_known_domains
-from covey._fitting.models import persons_model, table_model
-from covey._fitting.used_relations import columns_of, with_relations
-from covey._methods.driver import SIZE, SIZE_SENSITIVITY, SIZE_SHARE, count_units, fit, planned_shares
-from covey._methods.laws import PaperLaw
-from covey._methods.made_up import MadeUp, MadeUpPersons, MadeUpRows, check_queries
-from covey._methods.model import CERTIFICATE_SHARE, Fitted
-from covey._methods.paper import PaperParameters, check_options, paper_parameters, private_centres
-from covey._methods.persons.law import PersonsLaw
-from covey._methods.persons.method import RegainPersons
-from covey._methods.persons.plan import few_persons
-from covey._methods.records import body_grid, boolean_records, code_records, real_records, trimmed
-from covey._methods.regain.bits import RegainBits, declared_coding
-from covey._methods.regain.important import Important
-from covey._methods.regain.predict import (
+from covey.engine.bodies import Body, Cube
+from covey.engine.budget import DOMAINS, RELATIONS, Budget, PrivacyStatement, check_delta, exact, make_budget
+from covey.engine.certificate import Certificate, Distances
+from covey.engine.codes.counts import canonical, is_sparse, require_exact
+from covey.engine.codes.events import WEIGHT_STEPS
+from covey.engine.driver import SIZE, SIZE_SENSITIVITY, SIZE_SHARE, count_units, fit, planned_shares
+from covey.engine.entropy import SEEDED_MARK, Streams
+from covey.engine.fit.devices import find_device
+from covey.engine.gate import WHOLE, Gate
+from covey.engine.made_up import MadeUp, MadeUpPersons, MadeUpRows, check_queries
+from covey.engine.measurement import Measurements
+from covey.engine.model import CERTIFICATE_SHARE, Fitted
+from covey.engine.models.bits import RegainBits, declared_coding
+from covey.engine.models.laws import PaperLaw
+from covey.engine.models.persons.law import PersonsLaw
+from covey.engine.models.persons.method import RegainPersons
+from covey.engine.models.persons.plan import few_persons
+from covey.engine.models.predict import (
     flag_words,
     least_noise,
     mostly_noise,
@@ -44,25 +38,39 @@ from covey._methods.regain.predict import (
     refuse_too_large,
     remedies,
 )
-from covey._methods.regain.prior import Prior
-from covey._methods.regain.reals import RegainBody, plan_reals
-from covey._methods.regain.tables import RegainTables
-from covey._methods.relations.search import SHARE_OF_RELATIONS, find_relations, worth_looking
-from covey._reading import Form, Prepared, Reader, read_bits, read_codes, read_reals
-from covey.answers.release import Release
+from covey.engine.models.tables.important import Important
+from covey.engine.models.tables.method import RegainTables
+from covey.engine.models.tables.prior import Prior
+from covey.engine.numbers.grid import MOST_BINS, Attribute, Category
+from covey.engine.query import Query
+from covey.engine.relations.search import SHARE_OF_RELATIONS, find_relations, worth_looking
+from covey.engine.unit import REPLACE, Neighbours
+from covey.engine.units.local import ArrayRows
+from covey.engine.units.rows import Counted, Mapped, Rows
 from covey.errors import CoveyWarning, NotFittedError, ParameterError, whole_number
-from covey.measure.measurement import Measurements
-from covey.measure.query import Query
-from covey.privacy.budget import DOMAINS, RELATIONS, Budget, PrivacyStatement, check_delta, exact, make_budget
-from covey.privacy.certificate import Certificate, Distances
-from covey.privacy.gate import WHOLE, Gate
-from covey.privacy.ledger import Composition
-from covey.privacy.unit import REPLACE, Neighbours
+from covey.ledger import Composition
+from covey.paper.private import PaperParameters, check_options, paper_parameters, private_centres
+from covey.paper.reals import RegainBody, plan_reals
+from covey.paper.records import body_grid, boolean_records, code_records, real_records, trimmed
+from covey.release.answers.release import Release
+from covey.release.drawing import MakePersons, MakeRows
 from covey.release.verify import bundle_digest, checked_prior, described_by, read_prior, tables_of
 from covey.synthesizers.base import NOT_FITTED, Synthesizer, check_domain
-from covey.table.codec import Codec
-from covey.table.description import Description
-from covey.table.schema import Schema
+from covey.synthesizers.learning import (
+    SHARE,
+    Learned,
+    assumed,
+    check_learning,
+    expected_codec,
+    learn,
+    with_known_domains,
+)
+from covey.synthesizers.used_relations import columns_of, with_relations
+from covey.tables.codec import Codec
+from covey.tables.description import Description
+from covey.tables.models import persons_model, table_model
+from covey.tables.reading import Form, Prepared, Reader, read_bits, read_codes, read_reals
+from covey.tables.schema import Schema
 from covey.version import __version__
 
 Limits = Sequence[tuple[Sequence[int], int]]

@@ -1,1 +1,0 @@
-"""Groups of similar rows, for the anonymous mode."""

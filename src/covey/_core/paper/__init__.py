@@ -1,1 +1,0 @@
-"""The paper's own pieces: bodies, coverings, partitions, blocks, private directions."""

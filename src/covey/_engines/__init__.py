@@ -1,1 +1,0 @@
-"""Engines bring the rows: no mathematics and no randomness."""

@@ -1,1 +1,0 @@
-"""Between tables and the engine: what a description says becomes what a model is told, in codes."""

@@ -1,1 +1,0 @@
-"""Methods compose the core; each module reads like the algorithm it implements."""

@@ -1,1 +1,0 @@
-"""Relations between columns, found with noise."""

@@ -1,0 +1,1 @@
+"""Screens: the command line, the local app and the demonstration. They decide nothing."""

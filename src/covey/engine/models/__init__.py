@@ -1,0 +1,1 @@
+"""Models: each module reads like the algorithm that it implements."""

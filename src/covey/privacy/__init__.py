@@ -1,1 +1,0 @@
-"""Numbers about mechanisms: budgets and theorems. Nothing here ever sees a row."""

@@ -1,1 +1,0 @@
-"""The meaning of columns: a public schema, the one encoder, and where tables come from."""

@@ -1,0 +1,1 @@
+"""Tables in Spark: executors encode and count, the driver alone draws noise."""

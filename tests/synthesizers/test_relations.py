@@ -1,0 +1,149 @@
+"""Relations found with noise: what is there is found and kept, what is not is not imposed, and all of it is paid for."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import covey
+from covey.engine.budget import make_budget
+from covey.engine.entropy import Streams
+from covey.engine.gate import WHOLE, Gate
+from covey.engine.relations.formulas import Column, proposals
+from covey.engine.relations.search import RELATIONS, SHARE_OF_RELATIONS, Search
+from covey.engine.units.local import ArrayRows
+from covey.errors import CoveyWarning
+from covey.synthesizers.used_relations import columns_of
+from covey.tables import reading as reading
+from covey.tables.codec import Codec
+from covey.tables.fields import Field, Follows
+from tests.entries import schema_of
+
+MOST = {"amount": 1000, "fee": 200, "total": 1200, "clock": 2400, "hour": 24}
+LABELS = {"sub": ("A1", "A2", "B1", "B2"), "grade": ("A", "B")}
+SCHEMA = schema_of(
+    *(Field(name, "string", enum=labels, required=True) for name, labels in LABELS.items()),
+    *(Field(name, "integer", 0, most, required=True) for name, most in MOST.items()),
+    Field("smoker", "boolean", required=True),
+    Field("packs", "integer", 0, 60),
+    Field("left", "integer", 0, 2500, required=True, follows=Follows("clock")),  # beside what is only expected
+    relations="learn",
+)
+
+
+def table(n, seed, related=True):
+    draw = np.random.default_rng(seed)
+    sub = draw.choice(["A1", "A2", "B1", "B2"], n)
+    amount, fee = draw.integers(0, 1000, n), draw.integers(0, 200, n)
+    clock, smoker = draw.integers(0, 24, n) * 100 + draw.integers(0, 60, n), draw.random(n) < 0.4
+    found = {
+        "sub": sub,
+        "grade": np.array([s[0] for s in sub]),
+        "amount": amount,
+        "fee": fee,
+        "total": np.where(draw.random(n) < 0.03, draw.integers(0, 1200, n), amount + fee),
+        "clock": clock,
+        "hour": clock // 100,
+        "smoker": smoker,
+        "packs": [int(p) if s else None for p, s in zip(draw.integers(1, 60, n), smoker, strict=True)],
+        "left": clock + draw.integers(0, 60, n),
+    }
+    frame = pl.DataFrame(found)
+    mixed = {name: frame[name].shuffle(seed + j) for j, name in enumerate(frame.columns)}
+    return frame if related else pl.DataFrame(mixed)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return covey.PrivateSynthesizer(8.0, 1e-6, schema=SCHEMA, seed=3).fit(table(6000, 1))
+
+
+def test_relations_are_found_and_hold_in_synthetic_rows(fitted):
+    told = {relation.words for relation in fitted.schema.found}
+    assert "grade is the first character of sub" in told
+    assert "total is amount plus fee" in told
+    assert "hour is clock divided by 100, rounded down" in told
+    rows = fitted.sample(3000)
+    assert (rows["sub"].str.slice(0, 1) == rows["grade"]).mean() > 0.99
+    assert (rows["clock"] // 100 == rows["hour"]).all()
+    assert (rows["packs"].is_null() != rows["smoker"]).mean() > 0.98
+
+
+def test_a_relation_with_exceptions_keeps_about_as_many(fitted):
+    rows = fitted.sample(6000)
+    assert 0.01 < (rows["total"] != rows["amount"] + rows["fee"]).mean() < 0.08  # 3% in the table
+    (total,) = (found for found in fitted.schema.found if found.words == "total is amount plus fee")
+    assert total.use == "expected"
+    assert abs(total.broken - 0.03) < 5 * total.sd
+
+
+def test_the_charge_has_a_line_of_its_own_and_the_schema_says_what_was_found(fitted):
+    (relations,) = (charge for charge in fitted.privacy.charges if charge.purpose == RELATIONS)
+    assert 0 < relations.amount <= fitted.privacy.budget.amount * SHARE_OF_RELATIONS
+    again = covey.Schema.from_dict(json.loads(json.dumps(fitted.schema.to_dict())))
+    assert again == fitted.schema
+    assert not again.finds_relations
+    assert "of rows differ" in str(again.found[0])
+
+
+def test_independent_columns_get_no_rule():
+    synth = covey.PrivateSynthesizer(8.0, 1e-6, schema=SCHEMA, seed=4).fit(table(6000, 2, related=False))
+    assert [relation for relation in synth.schema.found if relation.use != "rule"] == []
+    assert len(synth.schema.found) <= 1  # of 32 looks, at most one by bad luck
+
+
+def test_too_few_rows_spend_nothing_on_relations():
+    with pytest.warns(CoveyWarning, match="noise"):
+        synth = covey.PrivateSynthesizer(0.1, 1e-6, schema=SCHEMA, seed=4).fit(table(300, 2))
+    assert RELATIONS not in {charge.purpose for charge in synth.privacy.charges}
+    assert synth.privacy.spent == synth.privacy.budget.amount
+
+
+def search_of(frame):
+    codec, streams = Codec(replace(SCHEMA, relations="")), Streams.from_seed(1)
+    gate = Gate(make_budget(40.0, 1e-6), {RELATIONS: WHOLE}, streams)
+    codes, _ = codec.encode(frame, "numbers")
+    return Search(ArrayRows(codes), columns_of(codec), gate, streams.postprocessing("chance"))
+
+
+def test_chance_is_computed_from_noisy_shares_and_candidates_from_limits():
+    one, two = searches = [search_of(table(6000, seed, related=seed == 1)) for seed in (1, 2)]
+    assert one.candidates == two.candidates
+    # The two tables have like columns: chance is the same in both, though one has relations and the other has none.
+    formulas = [search.chance[len(search.of) :] for search in searches]
+    assert np.abs(formulas[0] - formulas[1]).max() < 0.1 * 6000
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_relations_are_found_by_person_whether_records_are_kept_or_not(tmp_path, monkeypatch):
+    """tests/tables/units has tables of rows, wherever they are."""
+    frame = table(4000, 5).with_columns(pl.Series("who", np.arange(4000) // 2))
+    frame.write_csv(tmp_path / "t.csv")
+    kept = covey.PrivateSynthesizer(20.0, 1e-6, schema=SCHEMA, person="who", seed=1).fit(frame).schema.found
+    assert "grade is the first character of sub" in {one.words for one in kept}
+    monkeypatch.setattr(reading, "KEEP_BYTES", 0)  # no record is kept: every count is another reading
+    again = covey.PrivateSynthesizer(20.0, 1e-6, schema=SCHEMA, person="who", seed=1).fit(tmp_path / "t.csv")
+    assert again.schema.found == kept
+
+
+def test_no_table_of_a_function_is_paid_for_with_what_is_not_left():
+    search = search_of(table(6000, 1))
+    (i,) = (i for i, f in enumerate(search.of.functions) if not f.map and (f.target, f.source) == (1, 0))
+    search.left = search.plan.confirm  # for its count
+    assert not search._judge(len(search.of.pairs) + i)
+    assert search.left == 0
+
+
+def test_a_sum_of_three_may_have_short_parts():
+    """Minutes on the ground are few beside those in the air. Their sum is looked for all the same, that of three codes is not."""
+
+    def number(name, low, high):
+        return Column(name, "number", high - low + 1, steps=high - low + 1, low=float(low))
+
+    flight = [number("air", 0, 500), number("out", 5, 50), number("in", 3, 20), number("elapsed", 0, 500)]
+    found = [c for c in proposals(flight) if c.formula.name == "sum of three"]
+    assert any(c.target == 3 and set(c.sources) == {0, 1, 2} for c in found)
+    codes = [number(name, 0, 9) for name in "abcd"]
+    assert not [c for c in proposals(codes) if c.formula.name == "sum of three"]
