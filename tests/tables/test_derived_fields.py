@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import covey
-from covey.errors import ParameterError
+from covey.errors import CoveyWarning, ParameterError
 from covey.release.bundle import write_bundle
 from covey.release.verify import verify_bundle
 from covey.tables.codec import Codec
@@ -86,12 +86,18 @@ def test_a_file_beside_the_schema_is_read_into_it(tmp_path):
     given = Schema.from_dict({"fields": [AREA, DENSITY]})
     document = {"fields": [AREA, field]}
     (tmp_path / "schema.json").write_text(json.dumps(document), encoding="utf-8")
-    read = Schema.load(tmp_path / "schema.json")
+    with pytest.warns(CoveyWarning, match="2 rows of that file become public"):
+        read = Schema.load(tmp_path / "schema.json")
     codes = np.array([[0], [1]])
     a, b = (Codec(s).decode(codes, np.random.default_rng(0))["density"] for s in (given, read))
     assert a.to_list() == b.to_list() == [12.5, 300.0]
-    read.save(tmp_path / "again.json")
-    assert Schema.load(tmp_path / "again.json") == read
+    read.save(tmp_path / "again.json")  # where the file lies, it stays named, so that whoever loads it is told again
+    assert json.loads((tmp_path / "again.json").read_text())["fields"][1]["covey"] == field["covey"]
+    with pytest.warns(CoveyWarning, match="become public"):
+        assert Schema.load(tmp_path / "again.json") == read
+    (tmp_path / "elsewhere").mkdir()
+    read.save(tmp_path / "elsewhere" / "schema.json")  # elsewhere the list goes along
+    assert Schema.load(tmp_path / "elsewhere" / "schema.json") == read
     with pytest.raises(ParameterError, match="Load the schema from its own file"):
         Schema.from_dict(document)
 

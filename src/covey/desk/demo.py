@@ -17,6 +17,7 @@ import numpy as np
 
 from covey.engine.arrays import Bits
 from covey.errors import ArgumentError, whole_number
+from covey.paths import local_output, refuse_special
 
 FEWEST = 100  # patients: with fewer nothing could be seen
 DELTA = Fraction(1, 10**9)  # far below one in as many patients as a demonstration has
@@ -199,5 +200,7 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
 
 def _refuse_existing(paths: list[Path], force: bool) -> None:
     for path in paths:
+        local_output(path)
+        refuse_special(path)
         if path.exists() and not force:
             raise ArgumentError(f"{path} exists. Choose another place, or give ", "force", ".")

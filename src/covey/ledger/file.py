@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -21,6 +20,7 @@ from typing import Any, Literal
 from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.errors import LedgerError
 from covey.ledger.status import Amount, Composition, DatasetStatus, covers
+from covey.paths import scheme_of
 
 # A charge takes milliseconds: whoever holds the lock for longer hangs, and the steward should know.
 LOCK_TIMEOUT_S = 5.0
@@ -188,9 +188,7 @@ class LedgerFile:
     """The file at a path. Whatever is wrong with it is a LedgerError that says what to do."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        # A Path has lost one of the two slashes. Schemes have two letters at least, drives one.
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", os.fspath(path)):
-            scheme = os.fspath(path).partition(":")[0]
+        if scheme := scheme_of(path):
             raise LedgerError(
                 f"A ledger is a file on a local disk, and {scheme}:// is a URL. Give a path (COVEY_LEDGER)."
             )

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from covey.errors import ArgumentError, ParameterError, whole_number
+from covey.paths import local_output, refuse_special
 from covey.tables.sources.databases import Database
 
 SUMS = "SHA256SUMS"  # checksums of the data: a folder that has it is a bundle, and its digest is the bundle's name
@@ -39,6 +40,7 @@ _TRIES, _PAUSE = 25, 0.02  # another writer's tidying takes a moment
 
 def check_target(folder: Path, force: bool) -> None:
     """Refuse an output that exists, unless forced, or cannot be made; never replace what is not a bundle."""
+    local_output(folder)
     try:
         with suppress(FileNotFoundError, NotADirectoryError):
             folder.stat()  # where the system cannot look, exists() says no from Python 3.14 on
@@ -83,6 +85,7 @@ def refuse_in_bundle(path: Path) -> None:
 
 def private_file(path: Path, mode: str = "x") -> IO[Any]:
     """A file that nobody else can read: a new one, or with mode "w" in place of one of ours."""
+    local_output(path)
     encoding = None if "b" in mode else "utf-8"
     return open(path, mode, encoding=encoding, opener=lambda name, flags: os.open(name, flags, 0o600))
 
@@ -102,6 +105,8 @@ def check_disk(m: Any, columns: int, folder: Path) -> int:
 
 def check_output(path: Path) -> None:
     """Refuse, before any data is opened, a file that cannot be written: its folder must exist."""
+    local_output(path)
+    refuse_special(path)
     try:
         with suppress(FileNotFoundError, NotADirectoryError):
             path.stat()  # as above
@@ -118,7 +123,10 @@ def check_output(path: Path) -> None:
 def refuse_same(source: Path | Database, out: Path) -> None:
     """The input is never overwritten, nor the folder that holds it."""
     table = source if isinstance(source, Path) else source.path
-    if table is not None and out.resolve() in (table.resolve(), *table.resolve().parents):
+    if table is None:
+        return
+    same = table.exists() and out.exists() and table.samefile(out)  # by another name, too
+    if same or out.resolve() in (table.resolve(), *table.resolve().parents):
         raise ParameterError(f"{out} is the input table, or holds it. Choose another output.")
 
 

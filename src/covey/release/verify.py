@@ -20,6 +20,7 @@ from covey.release.places import REPORT, SUMS, counting, listed
 from covey.tables.codec import Codec
 from covey.tables.columns import cell_by_cell, unguarded
 from covey.tables.description import Description
+from covey.tables.document import read_document
 from covey.tables.fields import LARGEST
 from covey.tables.resources import Resource
 from covey.tables.schema import Schema
@@ -60,7 +61,8 @@ class Verified:
 def described_by(folder: Path) -> Description:
     """The public description of the tables of a bundle."""
     _require_bundle(folder)
-    return Description.load(folder / (PACKAGE if (folder / PACKAGE).is_file() else SCHEMA))
+    # Without a folder: what a bundle says of its columns stands in it, and no list is read from another file.
+    return Description.from_dict(read_document(folder / (PACKAGE if (folder / PACKAGE).is_file() else SCHEMA)))
 
 
 def _require_bundle(folder: Path) -> None:
@@ -72,6 +74,8 @@ def _require_bundle(folder: Path) -> None:
         raise InputError(f"{folder} holds no {SUMS}: it is not a covey bundle, or it is incomplete.")
     if links := sorted(path.name for path in folder.iterdir() if path.is_symlink()):
         raise InputError(f"{links[0]!r} is a link to a file elsewhere: it is not a file of the bundle.")
+    if others := sorted(path.name for path in folder.iterdir() if not path.is_file()):
+        raise InputError(f"{others[0]!r} is a folder, a pipe or a device: it is not a file of the bundle.")
 
 
 def as_written(described: Description, facts: Mapping[str, Any]) -> Description:

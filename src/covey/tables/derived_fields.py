@@ -3,7 +3,7 @@
 Under "covey" of a field, "derived" is one of
 
     {"from": ["area"], "map": {"25-00503": 4381.2, …}}            a public list; for several columns, lists of cells and the value
-    {"from": ["area"], "table": "density.csv"}                    the same in a file beside the schema, with the columns' names
+    {"from": ["area"], "table": "density.csv"}                    the same in a CSV file beside the schema, with these columns
     {"from": ["income"], "edges": [0, 1000, …], "labels": ["low", …]}     classes [edge, next edge); "map" may name special values
     {"expression": "weight / (height / 100) ** 2"}                numbers, + - * / // % **, comparisons, and min, max, abs, floor,
                                                                   ceil, round, days(from, to), years(from, to), and year, month,
@@ -11,7 +11,12 @@ Under "covey" of a field, "derived" is one of
                                                                   names that are no words stand in quotes
 
 Where a column that it is computed from is missing, or a list has no entry, the result is missing; a list of lists may have an
-entry for missing cells, null. "expected" is written in the same way: what a measured column usually is, with exceptions.
+entry for missing cells, null. "expected" is written in the same way, without a file: what a measured column usually is, with
+exceptions.
+
+A file is read by whoever loads a schema from its own file, and its cells are public from then on. A schema may come from somebody
+else: a file must lie beside it, is said when it is read, and is refused where it is the very table that is to be released. A
+bundle holds the list, never the name of a file.
 """
 
 from __future__ import annotations
@@ -20,8 +25,9 @@ import ast
 import keyword
 import operator
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -31,15 +37,16 @@ import numpy as np
 
 from covey.engine.arrays import Floats
 from covey.engine.relations.formulas import DAY, calendar
-from covey.errors import ParameterError
+from covey.errors import CoveyWarning, ParameterError, counted
 from covey.libraries import pl
+from covey.paths import file_beside
 from covey.tables.document import is_number, refuse_unknown
 
 Compute = Callable[[Mapping[str, Floats]], Any]
 
 LEADING = r"^\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"  # a number at the beginning of a text
 MOST_ENTRIES = 1_000_000  # of a public list; it stands in every bundle
-_WORDS = ("from", "map", "table", "edges", "labels", "expression")
+WORDS = ("from", "map", "table", "edges", "labels", "expression")
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -88,18 +95,17 @@ class Derived:
     edges: tuple[float, ...] = ()
     labels: tuple[Any, ...] = ()
     expression: str = ""
+    file: Path | None = field(default=None, compare=False)  # that the entries were read from
 
     @classmethod
-    def from_dict(cls, data: Any, name: Any) -> Derived | None:
-        """Read what stands under "derived" of a field; a file is read by then (`with_tables`)."""
+    def from_dict(cls, data: Any, name: Any, folder: Path | None = None) -> Derived | None:
+        """Read what stands under "derived" of a field; `folder` is that of the schema's file, without it no list is read."""
         if data is None:
             return None
         if not isinstance(data, Mapping):
             way_out = 'Give an object with "from" and "map", "edges" or "expression".'
             raise _wrong(name, f"is derived by {data!r}", way_out)
-        refuse_unknown(data, _WORDS, f"derived of field {name!r}")
-        if "table" in data:
-            raise _wrong(name, "is derived from a file", "Load the schema from its own file, beside the table.")
+        refuse_unknown(data, WORDS, f"derived of field {name!r}")
         expression = data.get("expression", "")
         if expression:
             if set(data) - {"from", "expression"}:
@@ -114,17 +120,22 @@ class Derived:
             raise _wrong(name, f"has {len(edges)} edges and {len(labels)} labels", "Give one label less than edges.")
         if edges and (len(bases) > 1 or not all(map(is_number, edges)) or any(a >= b for a, b in pairwise(edges))):
             raise _wrong(name, "has wrong edges", "Give growing numbers, for one column.")
-        entries = _entries(data.get("map", {}), len(bases), name)
+        file, listed = None, data.get("map", {})
+        if "table" in data:
+            file, listed = _read_table(data, bases, name, folder)
+        entries = _entries(listed, len(bases), name)
         if not entries and not edges:
             raise _wrong(name, "is derived, but without a rule", 'Give "map", "table", "edges" or "expression".')
-        return cls(bases, entries, edges, labels)
+        return cls(bases, entries, edges, labels, file=file)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As it stands in a file."""
+    def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
+        """As it stands in a file: with its list, or in the folder that its own file lies in with the name of that."""
         if self.expression:
             return {"expression": self.expression}
         out: dict[str, Any] = {"from": list(self.bases)}
-        if self.entries and len(self.bases) == 1 and all(key[0] is not None for key, _ in self.entries):
+        if folder is not None and self.file is not None and folder.resolve() == self.file.parent.resolve():
+            out["table"] = self.file.name
+        elif self.entries and len(self.bases) == 1 and all(key[0] is not None for key, _ in self.entries):
             out["map"] = {key[0]: value for key, value in self.entries}
         elif self.entries:
             out["map"] = [[*key, value] for key, value in self.entries]
@@ -161,36 +172,41 @@ class Derived:
         return out
 
 
-def with_tables(document: Any, folder: Path) -> Any:
-    """A schema's document with the files of derived columns read in: a bundle then holds all that they need."""
-    fields = document.get("fields") if isinstance(document, Mapping) else None
-    if not isinstance(fields, list):
-        return document
-    read = []
-    for field in fields:
-        own = field.get("covey") if isinstance(field, Mapping) else None
-        derived = own.get("derived") if isinstance(own, Mapping) else None
-        if isinstance(own, Mapping) and isinstance(derived, Mapping) and isinstance(derived.get("table"), str):
-            rows = _table(folder / derived["table"], derived.get("from", ()), field.get("name"))
-            rest = {word: what for word, what in derived.items() if word != "table"}
-            field = {**field, "covey": {**own, "derived": {**rest, "map": rows}}}
-        read.append(field)
-    return {**document, "fields": read}
+def _read_table(
+    data: Mapping[str, Any], bases: Sequence[str], name: Any, folder: Path | None
+) -> tuple[Path, list[list[Any]]]:
+    """The file beside a schema that has a field's list, and its rows: they are public from here on, which is said."""
+    if folder is None:
+        way_out = 'Load the schema from its own file, beside the table, or write the list as "map".'
+        raise _wrong(name, "is derived from a file, and here none is read", way_out)
+    if "map" in data:
+        raise _wrong(name, 'has "map" and "table"', "Give one of them.")
+    file = file_beside(folder.absolute(), data["table"], f"field {name!r} is derived from a table, and")
+    rows = _rows_of(file, [*bases, name])
+    warnings.warn(
+        f"field {name!r} is derived from {file.name}: {counted(len(rows), 'row')} of that file become public, and stand in every "
+        "bundle. Check that they are public knowledge.",
+        CoveyWarning,
+        stacklevel=2,
+    )
+    return file, rows
 
 
-def _table(path: Path, bases: Any, name: Any) -> list[list[Any]]:
-    wanted = [*([bases] if isinstance(bases, str) else bases), name]
+def _rows_of(file: Path, wanted: Sequence[str]) -> list[list[Any]]:
+    """The cells of a public list: those of the columns that a field is derived from, and of the field itself."""
+    name = wanted[-1]
     try:
-        frame = pl.read_csv(path, infer_schema_length=0, n_rows=MOST_ENTRIES + 1)
+        # The bytes, not the name: in a name polars would follow stars and addresses.
+        frame = pl.read_csv(file.read_bytes(), infer_schema_length=0, n_rows=MOST_ENTRIES + 1)
     except (OSError, pl.exceptions.PolarsError) as error:
-        what = f"is derived from {path.name}, which cannot be read: {type(error).__name__}"
+        what = f"is derived from {file.name}, which cannot be read: {type(error).__name__}"
         raise _wrong(name, what, "Give a CSV file.") from None
     for column in wanted:
         if column not in frame.columns:
-            what = f"is derived from {path.name}, which has no column {column!r}"
+            what = f"is derived from {file.name}, which has no column {column!r}"
             raise _wrong(name, what, "Name its columns alike.")
     if frame.height > MOST_ENTRIES:
-        raise _wrong(name, f"is derived from {path.name}, which is too long", f"At most {MOST_ENTRIES:,} rows.")
+        raise _wrong(name, f"is derived from {file.name}, which is too long", f"At most {MOST_ENTRIES:,} rows.")
     numbers = frame[name].cast(pl.Float64, strict=False)  # a column of numbers holds numbers, any other one texts
     own = frame[name] if numbers.null_count() > frame[name].null_count() else numbers
     keys = zip(*(frame[base].to_list() for base in wanted[:-1]), strict=True)

@@ -25,9 +25,9 @@ from typing import Any
 
 from covey.engine.numbers.grid import Attribute, Category
 from covey.errors import ParameterError, nearest, whole_number
+from covey.paths import file_below, scheme_of
 from covey.tables.attributes import Grid
 from covey.tables.codec import Codec
-from covey.tables.derived_fields import with_tables
 from covey.tables.dialects import Dialect
 from covey.tables.document import read_document, refuse_unknown, write_document
 from covey.tables.fields import Field
@@ -310,7 +310,10 @@ class Description:
     # Files.
 
     def places(self, file: Path) -> dict[str, Any]:
-        """Where the tables lie, by name: paths are relative to the package file, and of a database the table is named."""
+        """Where the tables lie, by name: in files beside the package file or below, or in a database, of which a table is named.
+
+        The package may come from somebody else: a file elsewhere could hold people whose budget another ledger keeps.
+        """
         found: dict[str, Any] = {}
         for part in self.given:
             if not isinstance(part.path, str) or not part.path:
@@ -318,12 +321,11 @@ class Description:
             if is_database(part.path):
                 if not isinstance(part.table, str) or not part.table:
                     raise part.wrong("lies in a database", 'Say which table it is, as "table" beside its path.')
-                place = part.path if "://" in part.path else str(file.parent / part.path)
-                found[part.name] = Database(place, table=part.table)
+                found[part.name] = _database(part, file.parent)
             elif part.table is not None:
                 raise part.wrong("names a table, and its path is no database", "Leave the table out, or name one.")
             else:
-                found[part.name] = file.parent / part.path
+                found[part.name] = file_below(file.parent, part.path, f"resource {part.name!r}")
         return found
 
     @classmethod
@@ -333,13 +335,13 @@ class Description:
 
     def save(self, path: str | Path) -> None:
         """Write the description as JSON."""
-        write_document(path, self.to_dict())
+        write_document(path, self.to_dict(Path(path).parent))
 
     @classmethod
     def from_dict(cls, data: Any, folder: Path | None = None) -> Description:
         """Read a description from the contents of its file; `folder` has the tables that derived fields look up."""
         if not isinstance(data, Mapping) or "resources" not in data:
-            return cls.of(Schema.from_dict(data if folder is None else with_tables(data, folder)))
+            return cls.of(Schema.from_dict(data, folder))
         listed = data["resources"]
         if not isinstance(listed, list) or not listed or not all(isinstance(one, Mapping) for one in listed):
             raise ParameterError('a package is an object with a list "resources".')
@@ -356,11 +358,11 @@ class Description:
         found = cls(tuple(parts), (), notes, alone, *matters)
         return replace(found, rules=tuple(read_rule(rule, found.joint) for rule in lists[0]))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The contents of the file: one table without a place is a schema."""
+    def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
+        """The contents of the file, for one in this folder: one table without a place is a schema."""
         if len(self.tables) == 1 and self.unit.name == UNNAMED and not self.notes:
-            return self.unit.schema.to_dict()
-        found = [part.to_dict() for part in self.tables]
+            return self.unit.schema.to_dict(folder)
+        found = [part.to_dict(folder) for part in self.tables]
         for one, part in zip(found, self.tables, strict=True):
             if part.parent is not None:
                 one["covey"] = part.parent.to_dict()
@@ -373,6 +375,17 @@ class Description:
         own: dict[str, Any] = {"rules": [rule.to_dict() for rule in self.rules]} if self.rules else {}
         own |= focus_to_dict(self.important, self.target) | ({"triples": self.triples} if self.triples else {})
         return {**self.notes, **({"covey": own} if own else {}), "resources": found}
+
+
+def _database(part: Resource, folder: Path) -> Database:
+    """The database that a resource names: a server, or an SQLite file beside the package file or below."""
+    path = part.path or ""
+    if not scheme_of(path):
+        return Database(str(file_below(folder, path, f"resource {part.name!r}")), table=part.table)
+    found = Database(path, table=part.table)
+    if found.path is not None:
+        raise part.wrong(f"names a file by a URL, {path!r}", "Name the file itself, beside the package file.")
+    return found
 
 
 def require_one_branch(events: Sequence[str]) -> None:

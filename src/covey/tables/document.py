@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from covey.errors import ParameterError, optional
+from covey.paths import local_output, refuse_special
 
 MOST_ITEMS = 10**6  # of a YAML file, references unfolded: far more than any schema, far less than the memory
 MOST_DIGITS = 300  # of an integer: a float holds no larger one
@@ -39,6 +40,7 @@ OWN_OF_SCHEMA, LIMITS_OF_FIELD, OWN_OF_FIELD = SECTIONS
 def read_document(path: str | Path, name: str | None = None) -> Any:
     """The contents of a public JSON or YAML file; `name` says which, where the file has lost its own."""
     path = Path(path)
+    refuse_special(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -87,7 +89,7 @@ def _of_few_digits(text: str) -> int:
 
 def write_document(path: str | Path, value: Any) -> None:
     """Write a public JSON file."""
-    Path(path).write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    local_output(path).write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _refuse_unfolding(document: Any, path: Path) -> None:

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -419,8 +420,8 @@ class Field:
         return read
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], confirmed: bool = True) -> Field:
-        """Read one entry of "fields"; confirmed is what holds where the file does not say."""
+    def from_dict(cls, data: Mapping[str, Any], confirmed: bool = True, folder: Path | None = None) -> Field:
+        """Read one entry of "fields"; confirmed is what holds where the file does not say, and `folder` is that of the file."""
         if not isinstance(data, Mapping):
             raise ParameterError(f"each field must be an object with a name and a type, got {data!r}.")
         name: Any = data.get("name")
@@ -447,7 +448,7 @@ class Field:
             confirmed=document.flag(own, "confirmed", confirmed, name),
             special=own.get("special", ()),
             follows=Follows.from_dict(own, name),
-            derived=Derived.from_dict(own.get("derived"), name),
+            derived=Derived.from_dict(own.get("derived"), name, folder),
             expected=Derived.from_dict(own.get("expected"), name),
             levels=LEVELS.get(levels, levels) if isinstance(levels, str) else levels,
             spelling=Spelling.from_field(data, name),
@@ -455,15 +456,15 @@ class Field:
             **plain,
         )
 
-    def to_dict(self, draft: bool = False) -> dict[str, Any]:
-        """The entry of "fields"."""
+    def to_dict(self, draft: bool = False, folder: Path | None = None) -> dict[str, Any]:
+        """The entry of "fields", for a file in this folder."""
         limits = {"required": self.required or None}
         limits |= {word: shown(getattr(self, word)) for word in ("minimum", "maximum", "enum")}
         own = {word: shown(getattr(self, word)) for word in ("bins", "other", "default", "decimals")}
         own |= {word: shown(getattr(self, word)) or None for word in (*_FLAGS, "special")}
         own |= {} if self.follows is None else self.follows.to_dict()
         rules = {"derived": self.derived, "expected": self.expected}
-        own |= {word: rule.to_dict() for word, rule in rules.items() if rule is not None}
+        own |= {word: rule.to_dict(folder) for word, rule in rules.items() if rule is not None}
         own |= {"levels": self.levels, "warning": self.warning}
         own |= {"confirmed": self.confirmed} if draft or not self.confirmed else {}
         words: dict[str, Any] = dict(self.spelling.to_field())

@@ -7,6 +7,8 @@ bits of a hash under a key that is drawn for each reading and not kept, as in `e
 
 from __future__ import annotations
 
+import filecmp
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -140,6 +142,12 @@ class Reader:
 
     def prepare(self, given: Any) -> Prepared:
         """Read and encode tables; one table is read in parts, and again where it is too large to be kept."""
+        for part in self.description.tables:
+            refuse_published(part.schema, given)
+        return self._read(given)
+
+    def _read(self, given: Any) -> Prepared:
+        """Tables that may have been charged for: from here on nothing is refused for what other files hold."""
         if self.description.schema is None:
             return self._on_grids(given) if self.description.learns else self.sealed(*self.open(given))
         table, codec, person = self._only(given), self.codec, self.person
@@ -147,7 +155,7 @@ class Reader:
 
         def read(rows: Any, count: int, form: FrameForm, left_out: int = 0) -> Prepared:
             found = TableRead("", codec.schema, rows.log, count, form)
-            return Prepared(rows, (found,), self, left_out, again=lambda reader: reader.prepare(given))
+            return Prepared(rows, (found,), self, left_out, again=lambda reader: reader._read(given))
 
         if is_spark(table) or isinstance(table, SparkParquet):
             there = self._on_executors(table)
@@ -303,6 +311,34 @@ class Reader:
             return reader.sealed(*reader.open(given, again=True))
 
         return Prepared(rows, (persons.table, events.table), self, cut, again=again)
+
+
+def refuse_published(schema: Schema, given: Any) -> None:
+    """Refuse a table that the schema itself publishes: a derived field's public list is this file, or a copy of it."""
+    for own in schema.fields:
+        listed = None if own.derived is None else own.derived.file
+        if listed is not None and any(_same_contents(listed, table) for table in _files_of(given)):
+            raise own.wrong(
+                f"is derived from {listed.name}, which is the confidential table itself, and its cells would be published",
+                "Ask whoever wrote the schema, and do not use it.",
+            )
+
+
+def _files_of(given: Any) -> list[Path]:
+    """The files on this machine among the tables that a caller gave."""
+    if isinstance(given, Mapping):
+        return [file for table in given.values() for file in _files_of(table)]
+    if isinstance(given, SparkParquet):
+        return given.files
+    if isinstance(given, Database):
+        return [] if given.path is None else [given.path]
+    return [Path(given)] if isinstance(given, str | Path) else []
+
+
+def _same_contents(listed: Path, table: Path) -> bool:
+    """Whether two names stand for one file, or for copies."""
+    there = os.path.isfile(listed) and os.path.isfile(table)
+    return there and (listed.samefile(table) or filecmp.cmp(listed, table, shallow=False))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 from covey.engine.codes.events import Timing, position_starts
 from covey.errors import ParameterError, whole_number
-from covey.tables.derived_fields import with_tables
 from covey.tables.dialects import Dialect
 from covey.tables.document import refuse_unknown, spelt_like
 from covey.tables.fields import ORDERED_TYPES, Field
@@ -171,9 +170,9 @@ class Resource:
         """An error that names this resource."""
         return ParameterError(f"resource {self.name!r} {what}. {way_out}")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
         """A resource as its file has it: keys are listed first among the fields, with their type alone."""
-        schema = self.schema.to_dict()
+        schema = self.schema.to_dict(folder)
         outside: dict[str, Any] = {name: schema.pop(name) for name in ("dialect", "encoding") if name in schema}
         keys = [(self.parent.column, self.key_type)] if self.parent else []
         keys += [(self.key, "string" if self.parent else self.key_type)] if self.key is not None else []
@@ -216,7 +215,7 @@ def _reference(one: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     return _single(keys[0].get("fields"), "fields of foreignKeys"), reference.get("resource"), to
 
 
-def _read_resource(one: Mapping[str, Any]) -> Resource:
+def _read_resource(one: Mapping[str, Any], folder: Path | None) -> Resource:
     """A resource without its keys; what it says under "covey" of rows that belong together needs foreignKeys."""
     reference, own = _reference(one), one.get("covey", {})
     if not isinstance(own, Mapping):
@@ -237,28 +236,27 @@ def _read_resource(one: Mapping[str, Any]) -> Resource:
     key = next((name for name in keys if name not in link), None)
     kind = str(kinds.get((*link, *keys, None)[0], "string"))
     return Resource(
-        str(one.get("name", "")), _schema_of(data, one), key, parent, one.get("path"), one.get("table"), kind
+        str(one.get("name", "")), _schema_of(data, one, folder), key, parent, one.get("path"), one.get("table"), kind
     )
 
 
-def _schema_of(data: Mapping[str, Any], one: Mapping[str, Any]) -> Schema:
+def _schema_of(data: Mapping[str, Any], one: Mapping[str, Any], folder: Path | None) -> Schema:
     """The schema of a resource, or a refusal that says which one has nothing to synthesize; persons may have no attributes."""
     if not data["fields"] and "primaryKey" in one["schema"] and not one["schema"].get("foreignKeys"):
         return replace(BARE, dialect=Dialect.from_dict(data))
     if not data["fields"]:
         raise ParameterError(f"resource {one.get('name')!r} has no column besides its keys: nothing to synthesize.")
-    return Schema.from_dict(data)
+    return Schema.from_dict(data, folder)
 
 
 def read_resources(listed: list[Any], folder: Path | None) -> tuple[list[Resource], bool]:
     """All resources, the unit's first, and whether the units are those whom the only table of events names."""
     for one in listed:
         _require_schema(one)
-    if folder is not None:
-        listed = [{**one, "schema": with_tables(one["schema"], folder)} for one in listed]
     own = listed[0].get("covey", {})
     alone = len(listed) == 1 and isinstance(own, Mapping) and "person" in own
-    return [_read_resource(one) for one in (_with_persons(listed[0]) if alone else _in_order(listed))], alone
+    ordered = _with_persons(listed[0]) if alone else _in_order(listed)
+    return [_read_resource(one, folder) for one in ordered], alone
 
 
 def _in_order(listed: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -25,7 +25,6 @@ from typing import Any
 from covey.errors import ParameterError, counted, nearest, whole_number
 from covey.tables import document
 from covey.tables.column_drafts import Note
-from covey.tables.derived_fields import with_tables
 from covey.tables.dialects import Dialect, Spelling
 from covey.tables.drafting import draft
 from covey.tables.fields import GUARDED, ORDERED_TYPES, TYPES, Constant, Field, Value
@@ -267,15 +266,15 @@ class Schema(Domain):
     @classmethod
     def load(cls, path: str | Path) -> Schema:
         """Read a schema file: YAML if its name ends in .yaml or .yml, else JSON."""
-        return cls.from_dict(with_tables(document.read_document(path), Path(path).parent))
+        return cls.from_dict(document.read_document(path), Path(path).parent)
 
     def save(self, path: str | Path) -> None:
         """Write the schema as JSON."""
-        document.write_document(path, self.to_dict())
+        document.write_document(path, self.to_dict(Path(path).parent))
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Schema:
-        """Read a schema from the contents of its file."""
+    def from_dict(cls, data: Mapping[str, Any], folder: Path | None = None) -> Schema:
+        """Read a schema from the contents of its file; `folder` has the lists that fields name, without it none is read."""
         if not isinstance(data, Mapping) or not isinstance(data.get("fields"), Sequence):
             raise ParameterError('a schema is an object with a list "fields".')
         for word in document.spelt_like(data, ("primaryKey", "uniqueKeys", "foreignKeys")):
@@ -288,7 +287,7 @@ class Schema(Domain):
         missing = data.get("missingValues", [""])
         if not isinstance(missing, list) or not all(isinstance(text, str) for text in missing):
             raise ParameterError(f"missingValues must be a list of texts, got {missing!r}. Put numbers in quotes.")
-        fields = tuple(Field.from_dict(f, confirmed=not draft) for f in data["fields"])
+        fields = tuple(Field.from_dict(f, confirmed=not draft, folder=folder) for f in data["fields"])
         rules = own.get("rules", [])
         if not isinstance(rules, list):
             raise ParameterError(f"rules must be a list, got {rules!r}.")
@@ -305,8 +304,8 @@ class Schema(Domain):
             relations=read_relations(own["relations"]) if "relations" in own else "",
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The contents of the schema's file."""
+    def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
+        """The contents of the schema's file; in the folder of a list that was read from a file, with the name of that."""
         own: dict[str, Any] = {"draft": DRAFT_MARK} if self.drafted else {}
         if self.rules:
             own["rules"] = [rule.to_dict() for rule in self.rules]
@@ -317,7 +316,7 @@ class Schema(Domain):
             own["relations"] = (
                 self.relations if listed else [{**asdict(one), "columns": list(one.columns)} for one in self.found]
             )
-        out: dict[str, Any] = {**self.notes, "fields": [field.to_dict(self.drafted) for field in self.fields]}
+        out: dict[str, Any] = {**self.notes, "fields": [field.to_dict(self.drafted, folder) for field in self.fields]}
         out["missingValues"] = list(self.missing_values)
         out |= self.dialect.to_dict()
         return {**out, "covey": own} if own else out

@@ -109,6 +109,7 @@ def sample(  # click passes each option by its name
     folder: Path, m: int, conditions: tuple[str, ...], out: Path, seed: int | None, force: bool, as_json: bool
 ) -> None:
     """Draw more rows from a private bundle. They may be made to meet conditions. Costs no privacy and needs no real data."""
+    from covey.paths import local_output
     from covey.release.answers.asking import conditions as read
     from covey.release.answers.columns import Columns
     from covey.release.answers.load import load
@@ -120,6 +121,7 @@ def sample(  # click passes each option by its name
     if several == bool(out.suffix) or out.suffix not in ("", ".csv", ".parquet"):
         held = "two tables: name a folder for them" if several else "one table: name a .csv or .parquet file"
         raise ParameterError(f"{folder} holds {held}, not {out.name}.")
+    local_output(out)
     if is_bundle(out) or is_bundle(out.parent):
         raise ParameterError(f"{out} is inside a bundle and would change it. Choose another place.")
     release, parts = load(folder), {}

@@ -31,6 +31,7 @@ from covey.desk.web.security import HERE, Guard, Refused, Secrets, plain_page
 from covey.desk.web.workspace import Workspace
 from covey.errors import ArgumentError, CoveyError
 from covey.ledger import Ledger, default_ledger_path
+from covey.paths import local_output
 from covey.release.places import private_file
 
 TIDY_SECONDS = 600  # between two looks for tables that nobody works on
@@ -78,6 +79,7 @@ def serve(
     port: int, ledger: Path | None, out: Path, upload_limit: int, browser: bool, tell: Callable[[str], None]
 ) -> None:
     """Serve until interrupted. Only this machine can connect, and only with the address that is told."""
+    local_output(out)
     # TCP by name: only then does asyncio switch off Nagle's waiting, which costs 40 ms an answer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

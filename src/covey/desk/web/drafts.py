@@ -22,6 +22,7 @@ from covey.errors import CoveyError, ParameterError
 from covey.tables.column_drafts import Note, may_identify
 from covey.tables.description import Description, is_package
 from covey.tables.dialects import Dialect
+from covey.tables.document import read_document
 from covey.tables.fields import ORDERED_TYPES, Field
 from covey.tables.resources import BARE, FLAGS, Resource
 from covey.tables.rules import Rule
@@ -418,7 +419,7 @@ def _load_schema(path: Path, name: str) -> Description:
     place = path.with_suffix(".yaml" if name.lower().endswith((".yaml", ".yml")) else ".json")
     os.replace(path, place)
     try:
-        found = Description.load(place)
+        found = Description.from_dict(read_document(place))  # without a folder: beside it lie tables
         return found if found.schema is None else Description.of(found.schema)  # its file has another name here
     except CoveyError as error:
         raise with_file_names(error, {name: place}) from None

@@ -17,6 +17,7 @@ from covey.engine.certificate import THREE, WORDS
 from covey.engine.measurement import Measurement
 from covey.engine.query import OWN, Columns
 from covey.errors import CannotAnswerError, ParameterError
+from covey.paths import local_output
 from covey.release.answers.release import Release
 from covey.release.model import NUMBER
 from covey.tables.columns import guarded
@@ -31,6 +32,7 @@ def write_tables(release: Release, folder: Path) -> list[Path]:
 
     Of persons with events counts are of persons, and tables of two columns say what of a person they are about.
     """
+    local_output(folder)
     found = release.evidence.found  # refused before anything is written
     if folder.exists():
         raise ParameterError(f"{folder} exists. Choose another place.")
@@ -111,6 +113,6 @@ def _labels(release: Release, a: int, bins: Integers) -> list[str]:
 
 def write_rows(path: Path, names: tuple[str, ...], rows: Iterator[tuple[object, ...]]) -> Path:
     """Rows under their names, as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with local_output(path).open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(chain([names], rows))
     return path

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from covey.errors import InputError, ParameterError, optional
 from covey.libraries import pl
+from covey.paths import local_output
 from covey.tables.columns import (
     NUMBER,
     Table,
@@ -152,7 +153,7 @@ def write_rows(parts: Iterable[ColumnValues], path: Path, parquet: bool = False)
 @contextmanager
 def writing_csv(path: str | Path) -> Iterator[Callable[[ColumnValues], None]]:
     """Adds parts to a CSV file. Text that a spreadsheet would run as a formula gets an apostrophe in front."""
-    with Path(path).open("wb") as file:
+    with local_output(path).open("wb") as file:
 
         def add(columns: ColumnValues) -> None:
             frame = _guarded_frame(columns)
@@ -175,6 +176,7 @@ def writing_csv(path: str | Path) -> Iterator[Callable[[ColumnValues], None]]:
 @contextmanager
 def writing_parquet(path: str | Path) -> Iterator[Callable[[ColumnValues], None]]:
     """Adds parts to a Parquet file."""
+    place = local_output(path)
     parquet = optional("pyarrow.parquet")
     with ExitStack() as stack:
         writers: list[Any] = []
@@ -183,7 +185,7 @@ def writing_parquet(path: str | Path) -> Iterator[Callable[[ColumnValues], None]
             frame = pl.DataFrame({name: made(values) for name, values in columns.items()})
             table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
             if not writers:
-                writers.append(stack.enter_context(parquet.ParquetWriter(path, table.schema)))
+                writers.append(stack.enter_context(parquet.ParquetWriter(place, table.schema)))
             writers[0].write_table(table)
 
         yield add

@@ -16,6 +16,7 @@ from typing import Any
 
 from covey.errors import CHANGED, InputError, ParameterError, optional
 from covey.libraries import pa, pl
+from covey.paths import scheme_of
 from covey.tables.codec import Codec, EncodeLog
 from covey.tables.columns import Table, bounded, made, match, plainly
 from covey.tables.provisional import Provisional
@@ -27,8 +28,6 @@ from covey.tables.sources.arrowfile import ArrowFile, arrow_column
 TASK_CELLS = 1 << 28  # of a task at most, some seconds of work; one row group that has more is a task of its own
 LEAST_CELLS = 1 << 22  # fewer take less time than a task takes to start
 TASKS_PER_PROCESSOR = 4  # so that processors end their work at about the same time
-
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 SHARED = "Name a folder that all executors see, or give the frame, spark.read.parquet(…), instead."
 PERSONS = "covey.SparkParquet does not bring a person's rows together. Give the frame instead: spark.read.parquet(…)."
@@ -139,7 +138,7 @@ def _files(given: Any) -> list[Path]:
     """The files that a name stands for."""
     if not isinstance(given, str | Path):
         raise ParameterError(f"covey.SparkParquet takes a folder or names of files, got {type(given).__name__}.")
-    if _URL.match(str(given)):
+    if scheme_of(given):
         raise ParameterError(f"{given} is an address, and executors open files by their path. {SHARED}")
     path = Path(given).absolute()
     if not path.is_dir():
