@@ -35,6 +35,13 @@ CAPS = [
     for epsilon, delta, way, neighbours in product(CAP_EPSILONS, CAP_DELTAS, WAYS, NEIGHBOURS)
 ]
 WRONG_RECEIPTS = ({"hash": "0" * 64}, {"sequence": 0}, {"sequence": 999})  # counting back from the end is not asked for
+WHOM = {
+    1: "one row",
+    9: "up to 9 rows",
+    10: "up to 10 rows",
+    10**9: f"up to {10**9} rows",
+    "all": "a person with all rows",
+}
 NAMES = st.sampled_from(["people", "people", "visits"])
 
 
@@ -62,12 +69,9 @@ class Kept:
         """Words of the refusal, with its arithmetic and the way out; None where there is none."""
         if (self.neighbours, neighbours) == (ADDED, REPLACED):
             return r"would publish that number\. Nothing was charged; release with neighbours = add-or-remove-one\.$"
-        if rows != "all" and (self.rows == "all" or rows < (self.rows or 1)):
-            persons, out = f"up to {self.rows} rows", f"release with rows_per_person = {self.rows} or more"
-            if self.rows == "all":
-                persons, out = "all their rows", r"name the column of persons \(person\)"
-            protects = rf"this release protects {rows}: the two do not add up\. Nothing was charged; {out}\.$"
-            return f"is kept for persons with {persons}, and {protects}"
+        if self.rows is not None and rows != self.rows and ("all" in (rows, self.rows) or rows < self.rows):
+            units = f"is kept for {WHOM[self.rows]}, and this release protects {WHOM[rows]}"
+            return rf"{units}: the two do not add up.*Nothing was charged"
         way = self.way or ("sum" if rho is None else "gaussian")
         if way == "gaussian" and rho is None and delta:
             return r"is counted by μ², and this release has none: .* Nothing was charged; .*, or release with δ = 0\.$"

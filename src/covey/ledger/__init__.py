@@ -1,7 +1,7 @@
 """The ledger: what was promised for each dataset, and what has been spent of it.
 
-One SQLite file per steward holds datasets under names of their choosing, each with a cap on ε and on δ, for a person with
-so many rows as the dataset's first charge says, or with all of them. Each dataset is counted in one way, fixed before anything is
+One SQLite file per steward holds datasets under names of their choosing, each with a cap on ε and on δ, for as many rows as the
+dataset's first charge says, or for a person with all of theirs. Each dataset is counted in one way, fixed before anything is
 answered: ε and δ add up (basic composition), or μ² does (Gaussian composition); see `status`. Charges are rounded up and written
 before any noise is drawn. Nothing is ever refunded: a charge whose release was lost stays spent.
 

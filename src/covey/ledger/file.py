@@ -17,9 +17,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
-from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
+from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit, adds_up
 from covey.errors import LedgerError
-from covey.ledger.status import Amount, Composition, DatasetStatus, covers
+from covey.ledger.status import Amount, Composition, DatasetStatus
 from covey.paths import scheme_of
 
 # A charge takes milliseconds: whoever holds the lock for longer hangs, and the steward should know.
@@ -135,7 +135,7 @@ class Books:
             self.released[event.charge] = event.digest or ""
         else:
             rows = event.rows_per_person or 0
-            if not covers(rows, status.rows_per_person or 1):
+            if not adds_up(rows, status.rows_per_person):
                 raise ValueError(f"event {event.sequence} charges {event.dataset!r} in another unit")
             charged = status.with_charge(event.amount, rows, event.quecto_rho, event.neighbours)
             if charged is None:

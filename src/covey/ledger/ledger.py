@@ -122,9 +122,10 @@ class Ledger(LedgerFile):
     ) -> Event:
         """Spend from a dataset's budget, or refuse; once this returns, the charge is on the disk and stays.
 
-        ε and δ are what a person with up to `rows_per_person` rows loses, or with "all" of them. Charges add up for such persons
-        alone, so a dataset whose first charge was made for persons of several rows takes none for persons of fewer. A release
-        whose noise is Gaussian throughout also says its ρ = μ²/2, all rows of a person together: what counts by μ².
+        ε and δ are what up to `rows_per_person` rows lose together, or a person with "all" of theirs. Charges add up for one kind
+        of unit alone: a dataset whose first charge was made for several rows takes none for fewer, and rows and whole persons are
+        never mixed (docs/proofs/filter.md). A release whose noise is Gaussian throughout also says its ρ = μ²/2, all rows of a
+        person together: what counts by μ².
         """
         check_text(name, "name")
         check_text(purpose, "purpose")

@@ -16,7 +16,7 @@ from numbers import Rational
 from typing import Any, Literal
 
 from covey.engine.gaussian import delta_above, epsilon_above, pure_within, rho_of_pure, rho_within
-from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
+from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit, adds_up, unit_words
 from covey.errors import ArgumentError, LedgerError, ParameterError
 
 NANO = 10**9  # ε is kept in billionths: finer than anyone declares one, and a sum of integers has no rounding
@@ -131,8 +131,8 @@ class DatasetStatus:
     With composition "sum" ε and δ of all charges add up. With "gaussian" their ρ = μ²/2 add up, up to the ρ of the cap: a pure
     charge counts as the μ of its ε, and pure charges alone may add up their ε instead. None: the first charge decides, Gaussian
     noise for "gaussian", any other for "sum". It is made before anything was answered, so no answer has a say in it.
-    All is spent by a person with up to `rows_per_person` rows, or "all" of them, as the first charge has it. The cap is about
-    `neighbours` of one kind, fixed at opening: replaced units, or units added and removed.
+    All is spent by up to `rows_per_person` rows, or by a person with "all" of theirs, as the first charge has it. The cap is
+    about `neighbours` of one kind, fixed at opening: replaced units, or units added and removed.
     """
 
     name: str
@@ -143,6 +143,11 @@ class DatasetStatus:
     quecto_rho: int = 0
     rows_per_person: Unit | None = None
     neighbours: Neighbours = REPLACE
+
+    @property
+    def protects(self) -> str:
+        """Whom the cap is about, in words."""
+        return unit_words(self.rows_per_person)
 
     @property
     def within_cap(self) -> bool:
@@ -224,7 +229,7 @@ class DatasetStatus:
             asked, quecto_rho = replacing(asked, quecto_rho)
         counted = counted_rho(asked, quecto_rho)
         way: Composition = self.composition or ("sum" if quecto_rho is None else "gaussian")
-        if not covers(rows_per_person, self.rows_per_person or 1) or (way == "gaussian" and counted is None):
+        if not adds_up(rows_per_person, self.rows_per_person) or (way == "gaussian" and counted is None):
             return None
         charged = replace(
             self,
@@ -247,15 +252,8 @@ class DatasetStatus:
             plain, (asked, quecto_rho) = asked, replacing(asked, quecto_rho)
             rest = self._refusal(asked, rows_per_person, quecto_rho, self.neighbours)
             return f"For replaced rows {plain} counts as {asked}: a replacement is a removal and an addition. {rest}"
-        kept = self.rows_per_person or 1
-        if not covers(rows_per_person, kept):
-            persons, way_out = f"up to {kept} rows", f"release with rows_per_person = {kept} or more."
-            if kept == ALL_ROWS:
-                persons, way_out = "all their rows", "name the column of persons (person)."
-            return (
-                f"The budget of {self.name!r} is kept for persons with {persons}, and this release protects {rows_per_person}: "
-                f"the two do not add up. Nothing was charged; {way_out}"
-            )
+        if not adds_up(rows_per_person, self.rows_per_person):
+            return self._refusal_of_unit(rows_per_person)
         if (self.composition or ("sum" if quecto_rho is None else "gaussian")) == "sum":
             return (
                 f"The budget of {self.name!r} does not cover this. ε and δ add up. Budget: {self.budget}. Spent: {self.spent}. "
@@ -278,6 +276,22 @@ class DatasetStatus:
             f"Spent: {spent}. Asked: {asked}, which counts as {asks}{kind}. Nothing was charged; ask for at most "
             f"{Amount.rounded_down(self.left(delta), delta)}, or at most {pure} instead."
         )
+
+    def _refusal_of_unit(self, asked: Unit) -> str:
+        """Why a release about other units is refused."""
+        kept = self.rows_per_person
+        begin = (
+            f"The budget of {self.name!r} is kept for {unit_words(kept)}, and this release protects {unit_words(asked)}: the two "
+            "do not add up"
+        )
+        if kept == ALL_ROWS:
+            return f"{begin}. Nothing was charged; name the column of persons (person)."
+        if asked == ALL_ROWS:
+            return (
+                f"{begin}, since tables that differ in one row can differ in two persons. Nothing was charged. Release without a "
+                f"column of persons, with rows_per_person = {kept} or more, or name it from the first release of a dataset on."
+            )
+        return f"{begin}. Nothing was charged; release with rows_per_person = {kept} or more."
 
 
 @lru_cache(maxsize=1024)
@@ -307,8 +321,3 @@ def replacing(asked: Amount, quecto_rho: int | None) -> tuple[Amount, int | None
     growth = Fraction(exp(min(float(asked.epsilon), 700.0))) * (1 + Fraction(1, 10**9)) + 1
     both = Amount(2 * asked.nano_epsilon, min(ATTO, ceil(asked.atto_delta * growth)))
     return both, None if quecto_rho is None else 4 * quecto_rho
-
-
-def covers(rows: Unit, needed: Unit) -> bool:
-    """Whether a promise to persons with so many rows holds for persons with as many as needed."""
-    return rows == ALL_ROWS or (isinstance(needed, int) and isinstance(rows, int) and rows >= needed)

@@ -64,11 +64,12 @@ def ledger_show(ledger: Path | None, as_json: bool) -> None:
     for d in found:
         amounts, pure = {"budget": d.budget, "spent": d.spent, "left": d.remaining}, d.left(Fraction(0))
         own = {"dataset": d.name, "composition": d.composition, "neighbours": d.neighbours, "left_pure": float(pure)}
+        own |= {"rows_per_person": d.rows_per_person}
         own |= {name: float(amount.epsilon) for name, amount in amounts.items()}
         facts.append(own | {f"{name}_delta": float(amount.delta) for name, amount in amounts.items()})
         shown = (parameters(amount.epsilon, amount.delta) for amount in amounts.values())
-        rows.append((d.name, *shown, parameters(pure, 0), ways[d.composition], d.neighbours))
-    head = ("dataset", "budget", "spent", "left", "left, pure", "counted by", "neighbours")
+        rows.append((d.name, *shown, parameters(pure, 0), ways[d.composition], d.protects, d.neighbours))
+    head = ("dataset", "budget", "spent", "left", "left, pure", "counted by", "protects", "neighbours")
     words = "\n".join(grid(head, rows)) if rows else "no dataset was opened yet: covey ledger open NAME --budget B"
     if any(d.composition == "gaussian" for d in found):
         words += "\nBy μ² several releases cost less than the sum of their ε. The ε spent and left go with the δ beside them."
@@ -81,12 +82,20 @@ def ledger_show(ledger: Path | None, as_json: bool) -> None:
 def ledger_history(name: str, ledger: Path | None, as_json: bool) -> None:
     """List every charge of a dataset."""
     from covey.engine.budget import shown
+    from covey.engine.unit import unit_words
 
     events = ledger_at(ledger).history(name)
-    names = ("time", "kind", "epsilon", "delta", "composition", "purpose")
+    names = ("time", "kind", "epsilon", "delta", "composition", "purpose", "rows_per_person", "neighbours")
     amounts = [(float(event.amount.epsilon), float(event.amount.delta)) for event in events]
-    found = [(e.time, e.kind, *own, e.composition, e.purpose or "") for e, own in zip(events, amounts, strict=True)]
+    found = [
+        (e.time, e.kind, *amount, e.composition, e.purpose or "", e.rows_per_person, e.neighbours)
+        for e, amount in zip(events, amounts, strict=True)
+    ]
     facts = [dict(zip(names, event, strict=True)) for event in found]
-    rows = [(at, kind, f"{epsilon:g}", shown(delta), why) for at, kind, epsilon, delta, _, why in found]
-    words = "\n".join(grid(("time", "kind", "ε", "δ", "purpose"), rows)) if rows else ""
+    protected = [unit_words(e.rows_per_person) if e.kind == "charge" else "" for e in events]
+    rows = [
+        (e.time, e.kind, f"{epsilon:g}", shown(delta), unit, e.purpose or "")
+        for e, (epsilon, delta), unit in zip(events, amounts, protected, strict=True)
+    ]
+    words = "\n".join(grid(("time", "kind", "ε", "δ", "protects", "purpose"), rows)) if rows else ""
     say(as_json, {"dataset": name, "events": facts}, words or "no charges yet")
