@@ -118,14 +118,17 @@ def _codes(sizes: Sequence[int], walked: Mapping[int, Factor], random: int) -> I
 # What is refused.
 
 
-def check_queries(queries: Sequence[Query], made_up: MadeUp, budget: Budget) -> None:
+def check_queries(queries: Sequence[Query], made_up: MadeUp | None, budget: Budget) -> None:
     """Refuse queries that are about other columns, or whose noise would be too small as far as made-up units can show."""
     for query in queries:
         if not isinstance(query, Query):
             raise ParameterError(f"further takes queries (covey.engine.query.Query), and got a {type(query).__name__}.")
-        _check_columns(query, made_up.sizes)
         if _has_a_kernel_of_its_own(query):
             _check_sensitivity(query, budget)
+        if made_up is None:  # the number of columns is not known yet, and this will be asked again
+            continue
+        _check_columns(query, made_up.sizes)
+        if _has_a_kernel_of_its_own(query):
             _check_kernel(query, made_up)
 
 

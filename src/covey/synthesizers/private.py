@@ -21,7 +21,7 @@ from covey.engine.driver import SIZE, SIZE_SENSITIVITY, SIZE_SHARE, count_units,
 from covey.engine.entropy import SEEDED_MARK, Streams
 from covey.engine.fit.devices import find_device
 from covey.engine.gate import WHOLE, Gate
-from covey.engine.made_up import MadeUp, MadeUpPersons, MadeUpRows, check_queries
+from covey.engine.made_up import check_queries
 from covey.engine.measurement import Measurements
 from covey.engine.model import CERTIFICATE_SHARE, Fitted
 from covey.engine.models.bits import RegainBits, declared_coding
@@ -56,6 +56,7 @@ from covey.release.answers.release import Release
 from covey.release.drawing import MakePersons, MakeRows
 from covey.release.verify import bundle_digest, checked_prior, described_by, read_prior, tables_of
 from covey.synthesizers.base import NOT_FITTED, Synthesizer, check_domain
+from covey.synthesizers.further import check_declared, made_up_units
 from covey.synthesizers.learning import (
     SHARE,
     Learned,
@@ -470,33 +471,12 @@ class PrivateSynthesizer(Synthesizer):
 
     def _check_further(self, p: int | None = None) -> None:
         """Refuse further queries before anything is spent; p is the number of columns of an array, once it is known."""
-        if not self.further:
-            return
-        if self.method == "paper" or self.body is not None:
+        if self.further and (self.method == "paper" or self.body is not None):
             raise ParameterError("further queries are about columns with categories or numbers of a schema or domain.")
-        if self._declared is not None and self._declared.finds_relations:
-            raise ParameterError(
-                "further queries name columns by their places, which relations that are found may change."
-            )
-        if self._learning is not None:
-            raise ParameterError(
-                "further queries name codes of columns, and this schema has columns to be learned: declare their limits and "
-                "categories."
-            )
-        made_up = self._made_up(p)
-        if made_up is not None:
+        if self.further:
+            check_declared(self._declared, self._learning is not None)
+            made_up = made_up_units(self.described, self.domain, p)
             check_queries(self.further, made_up, self._budget)
-
-    def _made_up(self, p: int | None) -> MadeUp | None:
-        """Units in the codes of the tables that will be fitted; None where these are not known yet."""
-        if self._of_persons is not None and self.described is not None:
-            persons, events = ([kind.size for kind in kinds] for kinds in self.described.kinds)
-            return MadeUpPersons(persons, events, self.described.link.at_most)
-        if self._codec is not None:
-            return MadeUpRows(self._codec.sizes)
-        if self.domain is not None:
-            return MadeUpRows(self.domain.sizes)
-        return None if p is None else MadeUpRows((2,) * p)
 
     def _advice(self, n: int, sizes: Sequence[int]) -> str:
         """What a caller is told, from public numbers alone, before a fit that will mostly give noise."""
