@@ -12,10 +12,10 @@ from covey.engine.budget import make_budget
 from covey.engine.entropy import Streams
 from covey.engine.gate import WHOLE, Gate
 from covey.engine.relations.formulas import Column, proposals
-from covey.engine.relations.search import RELATIONS, SHARE_OF_RELATIONS, Search
+from covey.engine.relations.search import RELATIONS, SHARE_OF_RELATIONS, Accepted, Findings, Search
 from covey.engine.units.local import ArrayRows
 from covey.errors import CoveyWarning
-from covey.synthesizers.used_relations import columns_of
+from covey.synthesizers.used_relations import columns_of, with_relations
 from covey.tables import reading as reading
 from covey.tables.codec import Codec
 from covey.tables.fields import Field, Follows
@@ -86,6 +86,38 @@ def test_the_charge_has_a_line_of_its_own_and_the_schema_says_what_was_found(fit
     assert again == fitted.schema
     assert not again.finds_relations
     assert "of rows differ" in str(again.found[0])
+
+
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("kind", ["words", "required", "free"])
+def test_a_column_that_a_formula_cannot_stand_for_is_measured(kind):
+    """A copy of a number was computed from it in every row: nothing where that is a word, or is missing."""
+    draw = np.random.default_rng(5)
+    lacks, share = ("N", 0.05) if kind == "words" else ("", 0.002)
+    cells = [lacks if draw.random() < share else str(draw.integers(0, 1000)) for _ in range(4000)]
+    cost = Field("cost", "integer", 0, 1000, special=("N",) * (kind == "words"), required=kind == "words")
+    price = replace(cost, name="price", maximum=1001, required=kind != "free")
+    who = Field("who", "string", enum=("a", "b"), required=True)
+    table = {"cost": cells, "price": cells, "who": draw.choice(["a", "b"], 4000).tolist()}
+    synth = covey.PrivateSynthesizer(40.0, 1e-6, schema=schema_of(cost, price, who, relations="learn"), seed=2)
+    (told,) = (one for one in synth.fit(table).schema.found if one.words == "price equals cost")
+    assert told.use == ("derived" if kind == "free" else "expected")
+    rows = synth.sample(4000)
+    assert (rows["price"].null_count() > 0) == (kind == "free")
+    if kind == "words":
+        assert (rows["price"] == "N").sum() > 100
+
+
+@pytest.mark.parametrize("special", [(), ("N",)])
+def test_a_number_is_put_together_of_its_parts_where_these_say_all_that_it_may_hold(special):
+    clock = Field("clock", "integer", 0, 2400, special=special)
+    codec = Codec(schema_of(clock, Field("hour", "integer", 0, 24), Field("minute", "integer", 0, 99)))
+    columns, parts = columns_of(codec), {"quotient": 1, "remainder": 2}
+    found = [c for c in proposals(columns) if c.k == 100 and (c.target, c.sources) == (parts.get(c.name), (0,))]
+    assert len(found) == 2
+    accepted = tuple(Accepted(candidate, 0.0, 0.001, imposed=True) for candidate in found)
+    schema = with_relations(codec, Findings(columns, None, accepted))
+    assert schema["clock"].measured == bool(special)
 
 
 def test_independent_columns_get_no_rule():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from covey.engine.relations.formulas import DAY, Candidate, Column
+from covey.engine.relations.formulas import DAY, Candidate, Column, can_be_computed
 from covey.engine.relations.literals import EQUIVALENT, IMPLIES, Function, Literal
 from covey.engine.relations.search import Accepted, Findings
 from covey.errors import ParameterError
@@ -137,7 +137,9 @@ def _from_parts(findings: Findings, accepted: list[Accepted]) -> tuple[list[Acce
     for (whole, k), both in parts.items():
         ours = [one for _, one in both.values()]
         rest = [one for one in accepted if one not in ours]
-        if len(both) == 2 and not any(_speaks_of(findings, one, whole) for one in rest):
+        there = [findings.columns[one.what.target] for one in ours if isinstance(one.what, Candidate)]
+        free = can_be_computed(findings.columns[whole], there)
+        if len(both) == 2 and free and not any(_speaks_of(findings, one, whole) for one in rest):
             names = both["quotient"][0], both["remainder"][0]
             found[findings.columns[whole].name] = names, int(k), max(ours, key=lambda one: one.broken)
             accepted = rest

@@ -58,6 +58,18 @@ class Column:
         return self.holes > 0.005
 
     @property
+    def has_words(self) -> bool:
+        """Whether cells may hold words among its values."""
+        return self.kind != "label" and self.size - self.steps > (self.missing >= 0)
+
+    @property
+    def always_there(self) -> bool:
+        """Whether every cell is a number or a date."""
+        if self.kind == "label":
+            return self.missing < 0 and len(self.numbers) > 0 and bool(np.isfinite(self.numbers).all())
+        return self.size == self.steps
+
+    @property
     def high(self) -> float:
         """The last value."""
         return self.low + self.step * (self.steps - 1)
@@ -104,6 +116,12 @@ class Column:
         return np.unique([*range(self.first), *inside, *range(self.first + self.steps, self.size + 1)])
 
 
+def can_be_computed(column: Column, sources: Sequence[Column]) -> bool:
+    """Whether numbers of these sources can stand for all that a column may hold."""
+    required = column.missing < 0
+    return not column.has_words and (not required or all(source.always_there for source in sources))
+
+
 Propose = Callable[["Formula", Sequence[Column]], Iterator["Candidate"]]
 
 
@@ -135,6 +153,10 @@ class Candidate:
     def name(self) -> str:
         """Its formula's."""
         return self.formula.name
+
+    def may_replace(self, columns: Sequence[Column]) -> bool:
+        """Whether its column may be computed instead of measured: formulas give no words, and nothing of what is none."""
+        return can_be_computed(columns[self.target], [columns[j] for j in self.sources])
 
     @property
     def loose(self) -> bool:

@@ -326,6 +326,7 @@ class Search:
             self.state.learn_orders(candidate.orders)
             return True
         exact = candidate.slack <= HALF * self.columns[target].step and not candidate.loose
+        exact = exact and candidate.may_replace(self.columns)
         imposed = exact and v <= limit and v + holes <= 2 * limit
         imposed = imposed and not is_source(self.accepted, target, of_functions=True)
         self.accepted = [a for a in self.accepted if not self._codes(a, target)]
