@@ -9,10 +9,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import keyword
 import random
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
+
+from fuzz.names import NAMES, alike, written
 
 TYPES = ("boolean", "string", "integer", "number", "date", "datetime", "time")
 NUMBERS, ORDERED = ("integer", "number"), TYPES[2:]
@@ -21,6 +24,7 @@ PLAIN_NAMES = ("age", "ward", "cost", "seen", "flag", "kind", "left", "score", "
 ODD_NAMES = ("a b", "größe", "of", "by", "2024", "share=x", "missing", "x>1", "a,b", "=f", "-x", "`q`", "where", "id")
 LABELS = ("a", "b", "c", "d", "e", "no", "yes", "I10", "I21", "J45", "K2", "1", "2", "true")
 ODD_LABELS = ("a,b", "=1+1", "x y", "ä", 'say "so"', "missing", "null", "-9", "other", "9" * 30, "'q", "a\nb")
+AGAIN = " again"  # ends the name of a column that repeats another one
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 
 
@@ -35,6 +39,8 @@ class Case:
         document: the public description; None where it is drafted or learned.
         words: options of the release.
         named: what the case exercises, if its release is accepted.
+        key: the column of persons that has a value of its own in every row.
+        link: the column that says whose a row is.
     """
 
     seed: int
@@ -43,6 +49,8 @@ class Case:
     document: dict[str, Any] | None
     words: list[str]
     named: set[str] = field(default_factory=set)
+    key: str = "id"
+    link: str = "whose"
 
     @property
     def linked(self) -> bool:
@@ -59,7 +67,9 @@ class Case:
 
 
 class Chance(random.Random):
-    """What is drawn, and how often."""
+    """What is drawn, and how often; of later seeds any name may be drawn for a column, and stand in a formula."""
+
+    any_name = False
 
     def once_in(self, times: int) -> bool:
         """True once in so many times."""
@@ -139,19 +149,41 @@ def as_time(second: int) -> str:
     return (EPOCH + timedelta(seconds=second)).time().isoformat()
 
 
+def draw_names(chance: Chance, count: int, taken: tuple[str, ...] = ()) -> list[str]:
+    """Names of so many columns."""
+    pool = [n for n in (*PLAIN_NAMES, *(ODD_NAMES if chance.once_in(3) else ())) if n not in taken]
+    if not chance.any_name or chance.once_in(3):
+        return chance.sample(pool, count)
+    names: list[str] = []
+    while len(names) < count:
+        near = [other for name in names for other in alike(name)] if chance.once_in(2) else []
+        name = chance.choice(near or NAMES[chance.choice(list(NAMES))])
+        if name not in (*names, *taken):
+            names.append(name)
+    return names
+
+
+def in_formula(chance: Chance, name: str) -> str | None:
+    """A name as a formula has it; None where it is not to stand in one."""
+    if not chance.any_name:
+        return name if name.isidentifier() else None
+    plain = name.isidentifier() and not keyword.iskeyword(name)
+    return name if plain and chance.once_in(2) else written(name)
+
+
 def draw_fields(chance: Chance, count: int, taken: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """Fields of a table: declared ones, followed by constants and by fields that hang on others."""
-    pool = [n for n in (*PLAIN_NAMES, *(ODD_NAMES if chance.once_in(3) else ())) if n not in taken]
-    names = chance.sample(pool, count)
+    names = draw_names(chance, count, taken)
     alike = chance.choice([*TYPES, None, None, None])  # of one type there are more rules
     fields = [draw_field(chance, name, alike if chance.once_in(2) else None) for name in names]
     for entry in list(fields):
-        for tie in (follow, derive):
+        for tie in (follow, derive, repeat) if chance.any_name else (follow, derive):
             if chance.once_in(5):
                 tie(chance, entry, fields)
     if chance.once_in(6):
         value = chance.choice(["north", None])
-        fields.append({"name": "constant", "type": "string", "covey": {"constant": value}})
+        name = "constant" if "constant" not in names else "north"
+        fields.append({"name": name, "type": "string", "covey": {"constant": value}})
     chance.shuffle(fields)
     return fields
 
@@ -167,6 +199,13 @@ def follow(chance: Chance, base: dict[str, Any], fields: list[dict[str, Any]]) -
     if chance.once_in(2):
         own["difference"] = {"minimum": 0, "maximum": chance.choice([5, 40])}
     fields.append({"name": f"{base['name']} end", "type": base["type"], "constraints": limits, "covey": own})
+
+
+def repeat(_: Chance, base: dict[str, Any], fields: list[dict[str, Any]]) -> None:
+    """Another field that says the same again in nearly every row: a relation to be found."""
+    own = {word: what for word, what in base.get("covey", {}).items() if word in ("decimals", "special", "other")}
+    limits = {"constraints": base["constraints"]} if "constraints" in base else {}
+    fields.append({"name": f"{base['name']}{AGAIN}", "type": base["type"], **limits, **({"covey": own} if own else {})})
 
 
 def later(kind: str, value: Any, steps: int) -> Any:
@@ -189,22 +228,23 @@ def second_of(text: str) -> int:
 def derive(chance: Chance, base: dict[str, Any], fields: list[dict[str, Any]]) -> None:
     """Another field that is computed from this one; a code may then be grouped by it."""
     name, kind = base["name"], base["type"]
+    term = in_formula(chance, name)
     if kind == "string":
         listed = {label: chance.choice(["x", "y"]) for label in base["constraints"]["enum"]}
         made = {"type": "string", "covey": {"derived": {"from": [name], "map": listed}}}
         own = base.setdefault("covey", {})
         if not own.get("ordered") and chance.once_in(2):
             own["levels"] = f"{name} group"
-    elif kind in NUMBERS and name.isidentifier() and chance.once_in(2):
-        form = chance.choice(["{} * 2 + 1", "round({} / 3)", "max({}, 4)", "{} // 7", "1 / {}"]).format(name)
+    elif kind in NUMBERS and term is not None and chance.once_in(2):
+        form = chance.choice(["{} * 2 + 1", "round({} / 3)", "max({}, 4)", "{} // 7", "1 / {}"]).format(term)
         made = {"type": "number", "covey": {"derived": {"expression": form}}}
     elif kind in NUMBERS:
         low, high = base["constraints"]["minimum"], base["constraints"]["maximum"]
         edges = [low, low + (high - low) / 2, high] if high > low else [low, low + 1]
         given = {"from": [name], "edges": edges, "labels": ["low", "high"][: len(edges) - 1]}
         made = {"type": "string", "covey": {"derived": given}}
-    elif kind in ("date", "datetime") and name.isidentifier():
-        made = {"type": "integer", "covey": {"derived": {"expression": f"year({name})"}}}
+    elif kind in ("date", "datetime") and term is not None:
+        made = {"type": "integer", "covey": {"derived": {"expression": f"year({term})"}}}
     else:
         return
     fields.append({"name": f"{name} group", **made})
@@ -218,10 +258,11 @@ def expect(chance: Chance, fields: list[dict[str, Any]]) -> None:
         return
     base = chance.choice(free)
     name, kind, limits = base["name"], base["type"], dict(base.get("constraints", {}))
-    if kind in NUMBERS and name.isidentifier() and chance.once_in(2):
-        usual: dict[str, Any] = {"expression": chance.choice(["{}", "{} + 1", "{} * 2"]).format(name)}
-    elif kind == "date" and name.isidentifier():
-        usual = {"expression": f"{name} + 86400"}
+    term = in_formula(chance, name)
+    if kind in NUMBERS and term is not None and chance.once_in(2):
+        usual: dict[str, Any] = {"expression": chance.choice(["{}", "{} + 1", "{} * 2"]).format(term)}
+    elif kind == "date" and term is not None:
+        usual = {"expression": f"{term} + 86400"}
     elif kind == "string":
         limits = {"enum": ["x", "y"]} | ({"required": True} if chance.once_in(2) else {})
         usual = {"from": [name], "map": {label: chance.choice("xy") for label in base["constraints"]["enum"]}}
@@ -377,6 +418,10 @@ def draw_table(
             clean = entry["name"] == order and not chance.once_in(6)
             cells = [draw_cell(chance, entry, 0 if clean else dirt) for _ in range(rows)]
             columns[entry["name"]] = [""] * rows if entry["name"] == empty and not clean else cells
+    for name in columns:
+        base = columns.get(name.removesuffix(AGAIN)) if name.endswith(AGAIN) else None
+        if base is not None:
+            columns[name] = [own if chance.once_in(50) else cell for cell, own in zip(base, columns[name], strict=True)]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     names = list(columns)

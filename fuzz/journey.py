@@ -25,6 +25,7 @@ from click.testing import CliRunner, Result
 
 from covey.desk.cli import main
 from covey.engine.fit.devices import descend
+from covey.engine.unit import ADD_REMOVE, REPLACE
 from covey.errors import CannotAnswerError, CoveyWarning
 from covey.ledger import Ledger
 from covey.release import bundle, page, pictures
@@ -33,10 +34,11 @@ from covey.release.report import rows_bounds
 from covey.workflow import evaluate
 from fuzz.arrays import fit_arrays
 from fuzz.cases import Case, Chance
-from fuzz.oracle import faults, keeps, read_rows, value_of
-from fuzz.orders import draw_case
+from fuzz.oracle import cell, faults, keeps, read_rows, value_of
+from fuzz.orders import ANY_NAME, draw_case
 from fuzz.questions import ask_all, condition
 
+BESIDE_RELATIONS = ("expected", "learn", "neighbours", "person")
 REFUSED = (2, 3, 4)  # exit codes of a refusal: parameters, table, ledger
 
 
@@ -148,18 +150,21 @@ def _walk(journey: Journey) -> None:
     schema = ["--schema", folder / "schema.json"] if (folder / "schema.json").exists() else []
     ledger = folder / "ledger.sqlite"
     way: Any = "gaussian" if "option gaussian ledger" in case.named else None
-    Ledger(ledger).open_dataset("d", Fraction(1000), Fraction(1, 10**5), way)
+    # A book for replaced rows takes added or removed ones too, at twice their price.
+    secret = case.seed >= ANY_NAME and case.seed % 2 and "option neighbours" in case.named
+    promise: Any = ADD_REMOVE if secret else REPLACE
+    Ledger(ledger).open_dataset("d", Fraction(1000), Fraction(1, 10**5), way, promise)
     charge = ["--dataset", "d", "--ledger", ledger]
     words, told = list(case.words), []
     prior = {"option prior", "linked prior"} & case.named
     if prior:
         Ledger(ledger).open_dataset("before", Fraction(1000))
         plain = ["--epsilon", "1", "--accept-misfits", "1", "--dataset", "before", "--ledger", ledger]
-        person = ["--person", "whose"] if case.kind == "person" else []
+        person = ["--person", case.link] if case.kind == "person" else []
         if journey.run("release", first, *schema, *plain, *person, "--out", folder / "prior").exit_code == 0:
             words += ["--prior", folder / "prior"]
     if schema or case.linked:
-        told = [journey.run("check", first, *schema, *(["--person", "whose"] if case.kind == "person" else []))]
+        told = [journey.run("check", first, *schema, *(["--person", case.link] if case.kind == "person" else []))]
         told += [_plan(journey)]
     out = folder / "bundle"
     done = journey.run("release", first, *schema, *words, *charge, "--out", out)
@@ -184,9 +189,9 @@ def _draft(journey: Journey) -> None:
     case, folder = journey.case, journey.folder
     made = folder / "draft.json"
     if case.kind == "package":
-        words: list[Any] = [folder / "people.csv", folder / "events.csv", "--person", "whose=id"]
+        words: list[Any] = [folder / "people.csv", folder / "events.csv", "--person", f"{case.link}={case.key}"]
     elif case.kind == "alone":
-        words = [folder / "events.csv", "--person", "whose"]
+        words = [folder / "events.csv", "--person", case.link]
     else:
         words = [folder / "table.csv"]
     if journey.run("init", *words, "-o", made).exit_code:
@@ -226,13 +231,14 @@ def _follow(journey: Journey, out: Path, first: Path) -> None:
     if found.get("persons", found["rows"]) != wanted:
         raise Find(f"{wanted} rows were ordered, and {found} came")
     _check_rows(journey, out)
+    journey.reached |= _relations(case, out)
     if chance.once_in(3):
         journey.run("cite", out, code=0)
         journey.run("tables", out, "-o", folder / "tables", code=0)
         journey.reached.add("step tables")
     release = load(out)
     schema = [json.loads((out / "schema.json").read_text())] if not case.linked else _schemas(out)
-    keys = ("whose", "id") if case.linked else ()
+    keys = (case.link, case.key) if case.linked else ()
     fields = [entry for one in schema for entry in one["fields"] if entry["name"] not in keys]
     if fields:
         journey.answered, wrong = ask_all(release, chance, fields, case.linked)
@@ -254,10 +260,19 @@ def _follow(journey: Journey, out: Path, first: Path) -> None:
         _anonymize(journey, first)
 
 
+def _relations(case: Case, out: Path) -> set[str]:
+    """Whether relations were found, and beside what."""
+    schema = {} if case.linked else json.loads((out / "schema.json").read_text())
+    if not isinstance(schema.get("covey", {}).get("relations"), list):
+        return set()
+    beside = {what for what in BESIDE_RELATIONS if {f"field {what}", f"option {what}", f"kind {what}"} & case.named}
+    return {"found relations", *(f"found relations beside {what}" for what in beside)}
+
+
 def _evaluate(journey: Journey, out: Path, first: Path) -> None:
     """Compare with the true table; predictions, which take long, once in a while."""
     case = journey.case
-    person = "whose" if case.kind == "person" else None
+    person = case.link if case.kind == "person" else None
     if case.linked or journey.chance.once_in(20):
         words = ["--person", person] if person else []
         journey.run("evaluate", first, out, *words, "-o", journey.folder / "figures.json", code=0)
@@ -308,21 +323,21 @@ def _linked_faults(case: Case, tables: dict[str, list[dict[str, str]]], bundle: 
     persons, events = (tables[name] for name in _names(case))
     own = case.document["resources"][-1]["covey"]
     if case.kind == "package":
-        wrong += faults(persons, schemas["people"], ["id"])
-    wrong += faults(events, schemas["events"], ["whose"]) if events else []
-    ids = [row["id"] for row in persons]
+        wrong += faults(persons, schemas["people"], [case.key])
+    wrong += faults(events, schemas["events"], [case.link]) if events else []
+    ids = [cell(row, case.key) for row in persons]
     if ids != [str(k + 1) for k in range(len(ids))]:
         wrong.append("persons are not numbered 1, 2, 3, …")
     by_person: dict[str, list[dict[str, str]]] = {who: [] for who in ids}
     for row in events:
-        by_person[row["whose"]].append(row)
+        by_person[cell(row, case.link)].append(row)
     if max(map(len, by_person.values())) > own["at_most"]:
         wrong.append("a person has more than at_most events")
     if case.kind == "alone" and not min(map(len, by_person.values())):
         wrong.append("a person has no event")
     wrong += _order_faults(schemas["events"], own, by_person)
     for rule in case.document.get("covey", {}).get("rules", []):
-        wrong += _across_faults(rule, schemas, persons, by_person)
+        wrong += _across_faults(case, rule, schemas, persons, by_person)
     return wrong
 
 
@@ -331,8 +346,8 @@ def _order_faults(schema: dict[str, Any], own: dict[str, Any], by_person: dict[s
         return []
     entry = next(f for f in schema["fields"] if f["name"] == own["order"])
     for rows in by_person.values():
-        cells = [row.get(own["order"], row.get(f"'{own['order']}")) for row in rows]
-        values = [value_of(entry, cell or "") for cell in cells]
+        cells = [cell(row, own["order"]) for row in rows]
+        values = [value_of(entry, text) for text in cells]
         if own.get("numbered") and values != list(range(1, len(values) + 1)):
             return [f"events are numbered {cells}"]
         numbers = [value for value in values if not isinstance(value, tuple)]
@@ -342,6 +357,7 @@ def _order_faults(schema: dict[str, Any], own: dict[str, Any], by_person: dict[s
 
 
 def _across_faults(
+    case: Case,
     rule: dict[str, Any],
     schemas: dict[str, Any],
     persons: list[dict[str, str]],
@@ -351,13 +367,12 @@ def _across_faults(
     [(word, body)] = rule.items()
     named = list(body) if word == "forbid" else [*body["if"], *body["then"]]
     for person in persons:
-        for event in by_person[person["id"]]:
+        for event in by_person[cell(person, case.key)]:
             sides = {"people": person, "events": event}
             row = {}
             for name in named:
                 side, _, own = name.partition(".")
-                cells = sides[side]
-                row[name] = value_of(known[name], cells[own] if own in cells else cells[f"'{own}"])
+                row[name] = value_of(known[name], cell(sides[side], own))
             if not keeps(rule, row, known):
                 return [f"{rule} is broken by {person} with {event}"]
     return []

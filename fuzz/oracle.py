@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import math
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,11 @@ def read_rows(path: Path) -> list[dict[str, str]]:
         return [{name: text(value) for name, value in row.items()} for row in pl.read_parquet(path).to_dicts()]
     with path.open(newline="", encoding="utf-8") as file:
         return [dict(row) for row in csv.DictReader(file)]
+
+
+def cell(row: Mapping[str, str], name: str) -> str:
+    """The cell of a column, whose name may be guarded."""
+    return row[name] if name in row else row[f"'{name}"]
 
 
 def text(value: Any) -> str:
@@ -189,6 +195,7 @@ def is_same(value: Any, listed: Any, kind: str) -> bool:
 def ties(fields: Mapping[str, Any], row: Row) -> list[str]:
     """What a row breaks of fields that follow others or are computed from them."""
     found = []
+    told = {name: spelled(fields[name], value) for name, value in row.items()}
     for name, entry in fields.items():
         own, value = entry.get("covey", {}), row[name]
         base = row.get(own.get("after") or own.get("difference_from") or "")
@@ -198,34 +205,97 @@ def ties(fields: Mapping[str, Any], row: Row) -> list[str]:
             if (low is not None and value - base < low) or (high is not None and value - base > high):
                 found.append(f"{name!r} is {value - base} from what it follows, not from {low} to {high}")
         derived = own.get("derived") or {}
-        if derived and not computed(derived, row, value):
+        if "expression" in derived:
+            kept = as_formula(derived["expression"], {n: counted(fields[n], v) for n, v in row.items()}, entry)
+        else:
+            kept = not derived or computed(derived, told, told[name])
+        if not kept:
             found.append(f"{name!r} is {value!r}, not what {derived} says of {dict(row)}")
     return found
 
 
-def computed(derived: Mapping[str, Any], row: Row, value: Any) -> bool:
-    """Whether a cell is what its formula says."""
-    if "expression" in derived:
-        known = {name: float(own) for name, own in row.items() if is_number(own)}
-        if "year(" in derived["expression"]:
-            moment = row[derived["expression"][5:-1]]
-            if not is_number(moment):
-                return value is None
-            whole = 600_000 < moment < 800_000  # a date counts days from year 1, a moment seconds from 1970
-            days = moment if whole else 719_163 + moment // 86_400
-            return value == date.fromordinal(int(days)).year
-        try:
-            wanted = eval(derived["expression"], {"__builtins__": {}}, {**known, "max": max, "round": round})
-        except (NameError, ZeroDivisionError):
-            return value is None
-        return value is not None and math.isclose(float(value), wanted, rel_tol=1e-6, abs_tol=1e-6)
-    base = row[derived["from"][0]]
-    if "map" in derived:
-        listed = derived["map"]
-        pairs = listed if isinstance(listed, Mapping) else dict(listed)
-        return value == pairs.get(base)
-    if not is_number(base):
+CELLS = "cells of a row"  # which no column can be called in a formula
+
+
+class _Cells(ast.NodeTransformer):
+    """A formula in which columns, by their names or in quotes, are looked up among the cells of a row.
+
+    Names are those of the text: Python's parser writes ﬁ as fi.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        node.args = [self.visit(part) for part in node.args]
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self._looked_up(ast.get_source_segment(self.text, node) or node.id)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return self._looked_up(node.value) if isinstance(node.value, str) else node
+
+    @staticmethod
+    def _looked_up(name: str) -> ast.AST:
+        return ast.Subscript(ast.Name(CELLS, ast.Load()), ast.Constant(name), ast.Load())
+
+
+def day_of(seconds: float) -> date:
+    """The day of a moment in seconds of 1970."""
+    return date.fromordinal(FIRST_DAY + math.floor(seconds / DAY))
+
+
+FIRST_DAY, DAY = date(1970, 1, 1).toordinal(), 86_400
+FUNCTIONS: dict[str, Any] = {
+    "min": min,
+    "max": max,
+    "abs": abs,
+    "round": round,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "year": lambda seconds: day_of(seconds).year,
+    "month": lambda seconds: day_of(seconds).month,
+    "day": lambda seconds: day_of(seconds).day,
+    "hour": lambda seconds: seconds % DAY // 3600,
+    "days": lambda one, other: other // DAY - one // DAY,
+}
+
+
+def counted(entry: Mapping[str, Any], value: Any) -> float | None:
+    """A cell as formulas count it: dates in seconds of 1970; None where it is no number."""
+    if not is_number(value):
+        return None
+    return float((value - FIRST_DAY) * DAY if entry.get("type") == "date" else value)
+
+
+def as_formula(formula: str, row: Mapping[str, float | None], entry: Mapping[str, Any]) -> bool:
+    """Whether a cell of this field is what its formula says."""
+    value, known = row[entry["name"]], {name: own for name, own in row.items() if own is not None}
+    tree = ast.fix_missing_locations(_Cells(formula).visit(ast.parse(formula, mode="eval")))
+    try:
+        wanted = eval(compile(tree, "formula", "eval"), {"__builtins__": {}, **FUNCTIONS, CELLS: known})
+    except (KeyError, ZeroDivisionError):
         return value is None
+    near = 10.0 ** -entry.get("covey", {}).get("decimals", 0) / 2 if "decimals" in entry.get("covey", {}) else 0.0
+    near = DAY if entry["type"] == "date" else near
+    return value is not None and math.isclose(value, wanted, rel_tol=1e-6, abs_tol=near + 1e-6)
+
+
+def spelled(entry: Mapping[str, Any], value: Any) -> Any:
+    """A cell as a public list has it: flags in the words of their field."""
+    words = entry.get("falseValues", ["false"])[0], entry.get("trueValues", ["true"])[0]
+    return words[value] if isinstance(value, bool) else value
+
+
+def computed(derived: Mapping[str, Any], row: Row, value: Any) -> bool:
+    """Whether a cell is what a list or classes say."""
+    base = row[derived["from"][0]]
+    listed = derived.get("map", {})
+    pairs = listed if isinstance(listed, Mapping) else dict(listed)
+    key = base[1] if isinstance(base, tuple) else base
+    if key in pairs or not derived.get("edges") or not is_number(base):
+        return bool(value == pairs.get(key))
     wanted = None
     for low, high, label in zip(derived["edges"], derived["edges"][1:], derived["labels"], strict=False):
         wanted = label if Fraction(str(low)) <= base < Fraction(str(high)) else wanted

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import Any
 
 from fuzz.cases import (
@@ -12,11 +14,13 @@ from fuzz.cases import (
     draw_condition,
     draw_field,
     draw_fields,
+    draw_names,
     draw_rules,
     draw_table,
     expect,
     write,
 )
+from fuzz.names import EMPTY, written
 
 KINDS = ("table", "table", "table", "table", "drafted", "learned", "person", "package", "package", "alone")
 OPTIONS = (
@@ -28,23 +32,29 @@ TIES = ("after", "difference_from", "derived", "levels", "constant", "special", 
 EXPECTED = ("expected",)  # of later seeds
 LINKS = ("order", "numbered", "positions", "gaps", "rules across", "triples", "target", "important", "prior")
 LATER = 96_000  # from this seed on more is drawn: earlier ones are what finds are named by, and stay as they were
+ANY_NAME = 1_000_000  # from this seed on columns have any name
 
 
 def draw_case(seed: int) -> Case:
     """The case of a seed."""
     chance = Chance(seed)
+    chance.any_name = seed >= ANY_NAME
     kind = chance.choice(KINDS)
     rows = chance.choice([20, 25, 35, 60, 120, 300])
     if kind in ("package", "alone"):
         return _linked(chance, seed, kind, rows)
-    fields = draw_fields(chance, chance.randint(1, 5))
+    (link,) = draw_names(chance, 1) if chance.any_name else ["whose"]
+    fields = draw_fields(chance, chance.randint(1, 5), (link,))
     later = Chance(seed + 2 * RELATED) if seed >= LATER else None
+    if later is not None:
+        later.any_name = chance.any_name
     if later is not None and later.once_in(3):
         expect(later, fields)
     for entry in fields if kind == "learned" and chance.once_in(2) else ():
-        if not entry.get("covey") and chance.once_in(2):
+        if not entry.get("covey") and chance.once_in(2) and not (chance.any_name and entry["name"] in _bases(fields)):
             entry["covey"] = {"learn": True}
-    more = {"whose": [f"p{chance.randrange(max(5, rows // 2))}" for _ in range(rows)]} if kind == "person" else {}
+    more = {link: [f"p{chance.randrange(max(5, rows // 2))}" for _ in range(rows)]} if kind == "person" else {}
+    more |= _nameless(chance, rows)
     table = draw_table(chance, fields, rows, more)
     for entry in fields:
         if entry.get("covey", {}).get("learn"):
@@ -55,7 +65,7 @@ def draw_case(seed: int) -> Case:
         document["covey"] = {"rules": rules}
     words = _budget(chance) + _focus(chance, fields) + _size(chance)
     if kind == "person":
-        words += ["--person", "whose"]
+        words += ["--person", link]
     elif chance.once_in(8):
         words += ["--rows-per-person", "2"]
     learned = any(entry.get("covey", {}).get("learn") for entry in fields)
@@ -63,12 +73,13 @@ def draw_case(seed: int) -> Case:
         words += ["--learn"]
     if later is not None:
         words += _later(later)
-    if kind in ("table", "person") and not learned and Chance(seed + RELATED).once_in(5):
+    looked = kind in ("table", "person") and not learned
+    if (looked or (chance.any_name and kind == "learned")) and Chance(seed + RELATED).once_in(5):
         # With so few rows relations are looked for at a budget that nobody should spend.
         words = ["--learn-relations", "--confirm-large-epsilon", *words]
         words[words.index("--epsilon") + 1] = "60"
     drawn = kind in ("table", "person") or learned
-    case = Case(seed, kind, {"table.csv": table}, document if drawn else None, words)
+    case = Case(seed, kind, {"table.csv": table}, document if drawn else None, words, link=link)
     if drawn:
         case.files["schema.json"] = write(document)
         if chance.once_in(8) and not learned:
@@ -102,13 +113,18 @@ def _later(chance: Chance) -> list[str]:
     return ["--neighbours", "add-or-remove-one"] if chance.once_in(3) else []
 
 
-def _linked_focus(chance: Chance, parts: list[dict[str, Any]]) -> list[str]:
+def _nameless(chance: Chance, rows: int) -> dict[str, list[str]]:
+    """A column without a name, as a separator too many makes it."""
+    return {EMPTY: [""] * rows} if chance.any_name and chance.once_in(12) else {}
+
+
+def _linked_focus(chance: Chance, parts: list[dict[str, Any]], keys: tuple[str, str]) -> list[str]:
     """What matters most of persons and events."""
     names = [
         f"{part['name']}.{f['name']}"
         for part in parts
         for f in part["schema"]["fields"]
-        if f["name"] not in ("id", "whose") and not {"derived", "constant"} & set(f.get("covey", {}))
+        if f["name"] not in keys and not {"derived", "constant"} & set(f.get("covey", {}))
     ]
     names = [name for name in names if "," not in name]
     words = ["--triples", str(chance.choice([1, 3]))] if chance.once_in(3) else []
@@ -135,8 +151,9 @@ def _linked(chance: Chance, seed: int, kind: str, n: int) -> Case:
     owners = [who for who in ids for _ in range(chance.randint(kind == "alone", min(at_most + chance.once_in(9), 6)))]
     owners = owners or [ids[0]]
     chance.shuffle(owners)
-    persons = draw_fields(chance, chance.randint(1, 3), ("id",))
-    events = draw_fields(chance, chance.randint(1, 3), ("id",))
+    key, link = _keys(chance, kind)
+    persons = draw_fields(chance, chance.randint(1, 3), (key,))
+    events = draw_fields(chance, chance.randint(1, 3), (link, "day"))
     own: dict[str, Any] = {"at_most": at_most}
     orders = [
         f
@@ -148,46 +165,69 @@ def _linked(chance: Chance, seed: int, kind: str, n: int) -> Case:
         orders[0].setdefault("constraints", {})["required"] = True
         own["order"] = orders[0]["name"]
         whole = orders[0]["type"] in ("date", "integer") and not {"bins", "special"} & set(orders[0].get("covey", {}))
-        own |= {word: True for word in ("positions", "gaps") if chance.once_in(3) and (word != "gaps" or whole)}
+        places = [word for word in ("positions", "gaps") if chance.once_in(3) and (word != "gaps" or whole)]
+        if at_most > 1 or not chance.any_name:
+            own |= dict.fromkeys(places, True)
         if orders[0]["type"] == "integer" and chance.once_in(4):
             own["numbered"] = True
             orders[0]["constraints"] |= {"minimum": 1, "maximum": 40}
             orders[0].pop("covey", None)
-    link = {"fields": "whose", "reference": {"resource": "people", "fields": "id"}}
-    files = {"events.csv": draw_table(chance, events, len(owners), {"whose": owners}, own.get("order"))}
+    reference = {"fields": link, "reference": {"resource": "people", "fields": key}}
+    more = {link: owners} | _nameless(chance, len(owners))
+    files = {"events.csv": draw_table(chance, events, len(owners), more, own.get("order"))}
     parts: list[dict[str, Any]] = [{"name": "events", "path": "events.csv", "covey": own}]
-    parts[0]["schema"] = {"fields": [{"name": "whose", "type": "string"}, *events]} | _ruled(chance, events)
+    parts[0]["schema"] = {"fields": [{"name": link, "type": "string"}, *events]} | _ruled(chance, events)
     document: dict[str, Any] = {"resources": parts}
     if kind == "alone":
-        own["person"] = "whose"
+        own["person"] = link
     else:
-        files["people.csv"] = draw_table(chance, persons, n, {"id": ids})
-        parts[0]["schema"]["foreignKeys"] = [link]
-        schema = {"fields": [{"name": "id", "type": "string"}, *persons], "primaryKey": "id"} | _ruled(chance, persons)
+        files["people.csv"] = draw_table(chance, persons, n, {key: ids})
+        parts[0]["schema"]["foreignKeys"] = [reference]
+        schema = {"fields": [{"name": key, "type": "string"}, *persons], "primaryKey": key} | _ruled(chance, persons)
         parts.insert(0, {"name": "people", "path": "people.csv", "schema": schema})
         if chance.once_in(2):
-            rule = _across(chance, parts, own.get("order"))
+            rule = _across(chance, parts, (key, link, own.get("order")))
             document |= {"covey": {"rules": [rule]}} if rule else {}
     words = _budget(chance) + _size(chance)
     if "covey" not in document:
-        _learn_some(Chance(-seed - 1), parts, words[words.index("--delta") + 1] == "0")
+        learning = Chance(-seed - 1)
+        learning.any_name = chance.any_name
+        _learn_some(learning, parts, (key, link), words[words.index("--delta") + 1] == "0")
     later = Chance(seed + 2 * RELATED) if seed >= LATER else None
     if later is not None:
-        words += _later(later) + _linked_focus(later, parts)
-    case = Case(seed, kind, {"package.json": write(document), **files}, document, words)
+        words += _later(later) + _linked_focus(later, parts, (key, link))
+    case = Case(seed, kind, {"package.json": write(document), **files}, document, words, key=key, link=link)
     if later is not None and later.once_in(8) and '"learn"' not in case.files["package.json"]:
         case.named.add("prior")
     _name(case)
     return case
 
 
-def _learn_some(chance: Chance, parts: list[dict[str, Any]], pure: bool) -> None:
+def _keys(chance: Chance, kind: str) -> tuple[str, str]:
+    """The column that tells persons apart, and the one of events that names a person; they may be called alike."""
+    if not chance.any_name:
+        return "id", "whose"
+    (link,) = draw_names(chance, 1)
+    if kind == "alone":
+        return "id", link
+    return (link if chance.once_in(3) else draw_names(chance, 1)[0]), link
+
+
+def _bases(fields: list[dict[str, Any]]) -> set[str]:
+    """Fields that derived ones are computed from, which cannot be learned."""
+    told = [f["covey"]["derived"] for f in fields if "derived" in f.get("covey", {})]
+    said = [(*one.get("from", ()), one.get("expression", "")) for one in told]
+    return {f["name"] for f in fields for *bases, text in said if f["name"] in bases or written(f["name"]) in text}
+
+
+def _learn_some(chance: Chance, parts: list[dict[str, Any]], keys: tuple[str, str], pure: bool) -> None:
     """Some fields of a package that nothing else names are to be learned, in every third package."""
     for schema, own in [(part["schema"], part.get("covey", {})) for part in parts] if chance.once_in(3) else []:
         told = write({"rules": schema.get("covey", {}), "fields": [f.get("covey", {}) for f in schema["fields"]]})
-        kept = {"id", "whose", *([own["order"]] if own.get("numbered") else [])}
+        kept = {*keys, *([own["order"]] if own.get("numbered") else [])}
         for entry in schema["fields"]:
-            named = entry["name"] in kept or "covey" in entry or f'"{entry["name"]}"' in told
+            named = entry["name"] in kept or "covey" in entry or write(entry["name"]) in told
+            named = named or (chance.any_name and entry["name"] in _bases(schema["fields"]))
             if not named and not (pure and entry["type"] == "string") and chance.once_in(2):
                 required = entry.pop("constraints", {}).get("required", False)
                 entry |= {"covey": {"learn": True}} | ({"constraints": {"required": True}} if required else {})
@@ -198,7 +238,7 @@ def _ruled(chance: Chance, fields: list[dict[str, Any]]) -> dict[str, Any]:
     return {"covey": {"rules": rules}} if rules else {}
 
 
-def _across(chance: Chance, parts: list[dict[str, Any]], order: str | None) -> dict[str, Any] | None:
+def _across(chance: Chance, parts: list[dict[str, Any]], tied: tuple[str | None, ...]) -> dict[str, Any] | None:
     """A rule about a field of the events and one of the persons, mostly about such as may stand in one."""
     found = []
     for part in parts:
@@ -207,9 +247,9 @@ def _across(chance: Chance, parts: list[dict[str, Any]], order: str | None) -> d
         free = [
             f
             for f in fields
-            if f["name"] not in ("id", "whose", order, *bases)
+            if f["name"] not in (*tied, *bases)
             and not {"bins", "after", "difference_from"} & set(f.get("covey", {}))
-            and f'"{f["name"]}"' not in write({"rules": rules})
+            and write(f["name"]) not in write({"rules": rules})
         ]
         there = fields[1:] if chance.once_in(8) else free
         there = [f for f in there if not {"constant", "derived"} & set(f.get("covey", {}))]
@@ -237,6 +277,8 @@ def _name(case: Case) -> None:
         named -= {"option triples", "option target", "option important"}
     if case.seed >= LATER and Chance(case.seed + 3 * RELATED).once_in(4):
         named.add("option gaussian ledger")
+    if case.seed >= ANY_NAME:
+        named |= {f"name {name!r}" for text in case.files.values() for name in next(csv.reader(io.StringIO(text)))}
     for schema in case.schemas().values():
         for entry in schema["fields"]:
             own = entry.get("covey", {})

@@ -6,6 +6,7 @@ reached by an accepted release, and every kind of question answered.
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 import traceback
@@ -16,7 +17,8 @@ from pathlib import Path
 
 from fuzz.arrays import ARRAYS
 from fuzz.cases import RULES, TYPES
-from fuzz.journey import Find, clean, travel
+from fuzz.journey import BESIDE_RELATIONS, Find, clean, travel
+from fuzz.names import ALL, EMPTY
 from fuzz.orders import EXPECTED, KINDS, LINKS, OPTIONS, TIES
 from fuzz.questions import KINDS as QUESTIONS
 from fuzz.questions import LINKED_KINDS
@@ -30,6 +32,8 @@ NAMED = {
     *(f"option {option}" for option in OPTIONS),
     *(f"linked {word}" for word in LINKS),
     *(f"question {kind}" for kind in (*QUESTIONS, *LINKED_KINDS)),
+    *(f"name {name!r}" for name in (*ALL, EMPTY)),
+    *("found relations", *(f"found relations beside {what}" for what in BESIDE_RELATIONS)),
     *("step tables", "step sample where", "step resume", "step evaluate", "step anonymize"),
 }
 
@@ -41,6 +45,7 @@ class Tally:
     outcomes: Counter[str] = field(default_factory=Counter)
     reached: Counter[str] = field(default_factory=Counter)
     by_seed: dict[int, set[str]] = field(default_factory=dict)
+    refusals: Counter[str] = field(default_factory=Counter)  # by their first words, without names and numbers
     finds: dict[int, str] = field(default_factory=dict)
     slowest: tuple[float, int] = (0.0, -1)
 
@@ -75,11 +80,15 @@ def explore(seeds: Iterable[int], log: Path | None = None) -> Tally:
                 _note(log, f"=== seed {seed}\n{tally.finds[seed]}")
                 continue
             tally.outcomes[journey.outcome] += 1
+            if journey.reason:
+                words = re.sub(r"'[^']*'|[\d.,%]+", "", journey.reason.removeprefix("covey: ")).split()
+                tally.refusals[" ".join(words[:7])] += 1
             tally.by_seed[seed] = journey.reached | {f"question {kind}" for kind in +journey.answered}
             tally.reached.update(tally.by_seed[seed])
             tally.slowest = max(tally.slowest, (time.process_time() - begin, seed))
             if seed % 100 == 99:
                 _note(log, f"--- up to seed {seed}: {dict(tally.outcomes)}, slowest {tally.slowest}")
+                _note(log, f"    {tally.refusals.most_common(25)}")
     return tally
 
 
@@ -97,6 +106,8 @@ def main(runs: int, seed: int, log: Path | None = None) -> int:
     for name in sorted(NAMED):
         print(f"{tally.reached[name]:7} {name}")
     print(f"{dict(tally.outcomes)}; slowest {tally.slowest[0]:.1f} s, seed {tally.slowest[1]}")
+    for words, count in tally.refusals.most_common():
+        print(f"{count:7} refused: {words} …")
     print(f"finds: {', '.join(map(str, tally.finds)) or 'none'}")
     print(f"never reached: {', '.join(tally.unreached) or 'nothing'}")
     print(f"seeds that reach all the others: {', '.join(map(str, tally.cover))}")
