@@ -12,6 +12,7 @@ from covey.tables.column_drafts import (
     ColumnDraft,
     convention,
     date_formats,
+    decimal_mark,
     looks_coded,
     number_spelling,
     outward,
@@ -55,6 +56,51 @@ ONE = [
 def test_numbers_in_other_spellings_are_recognised(cells, separator, spelling):
     found = number_spelling(pl.Series(cells), separator)
     assert (found and found[0]) == spelling
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", None])
+@pytest.mark.parametrize(
+    ("cells", "shown", "spelling"),
+    [
+        (["218.300", "93.994"], ".", None),
+        (["218.300", "93.994"], None, None),
+        (["218.300", "93.994"], ",", Spelling(",", ".")),
+        (["218.300", "1.218.300"], None, Spelling(",", ".")),
+        (["218,300", "93"], ".", Spelling(".", ",")),
+        (["218,300", "93"], ",", Spelling(",", "")),
+        (["0.994", "1.250"], ",", None),
+    ],
+)
+def test_where_three_digits_follow_each_mark_other_columns_say_what_it_is(cells, separator, shown, spelling):
+    found = number_spelling(pl.Series(cells), separator, shown)
+    assert (found and found[0]) == spelling
+
+
+@pytest.mark.parametrize(
+    ("cells", "mark"),
+    [
+        ([["1.1", "-46.2"], ["93.994"]], "."),
+        ([["0.123"]], "."),
+        ([["4963.6", "NA"]], "."),
+        ([["1,019.75"]], "."),
+        ([["8,15", "7"], ["93,994"]], ","),
+        ([["1.019,75"]], ","),
+        ([["93.994", "218,300", "7"]], None),
+        ([["1.5"], ["1,5"]], None),
+        ([["1,2", "1,2,3"]], None),  # lists
+        ([["19.03.2024", "1.2.3"]], None),
+        ([["12.50 EUR"]], None),
+        ([], None),
+    ],
+)
+def test_a_decimal_mark_is_shown_by_numbers_in_which_it_groups_no_digits(cells, mark):
+    assert decimal_mark(map(pl.Series, cells)) == mark
+
+
+@pytest.mark.parametrize("odd", ["1.5", "1,5", "1.234,5", "x"])
+@pytest.mark.parametrize("cells", [["93.994"] * 40, ["93,994"] * 40, ["8,15"] * 40, ["8.15"] * 40, ["7"] * 40])
+def test_one_cell_shows_no_decimal_mark(cells, odd):
+    assert decimal_mark([pl.Series([*cells, odd])]) == decimal_mark([pl.Series(cells)])
 
 
 @pytest.mark.parametrize(

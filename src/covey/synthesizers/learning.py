@@ -28,6 +28,7 @@ from covey.engine.units.rows import Rows
 from covey.tables.codec import Codec
 from covey.tables.column_drafts import NAMES, suggests
 from covey.tables.description import Description
+from covey.tables.dialects import Spelling
 from covey.tables.fields import FALSE_TRUE, Field
 from covey.tables.provisional import LearnedColumn, Provisional, completed
 from covey.tables.schema import Schema
@@ -99,25 +100,28 @@ def assumed(described: Description) -> tuple[str, ...]:
     named = {name: field for name, field in described.fields if field.from_table}
     if not named:
         return ()
-    kinds, read = [f"{name!r} ({_kind(field)})" for name, field in named.items()], named.values()
+    kinds = [f"{name!r} ({_kind(field)})" for name, field in named.items()]
     told = [
         "Column names and the layout of the file (separator, encoding, header line) were read from it.",
-        "Types, the words of yes/no columns and the decimals of numbers were read from the table without noise, by rules that "
-        f"ignore up to one odd cell in a thousand: {', '.join(kinds)}.",
+        "Types, the words of yes/no columns, the decimals of numbers and, where nobody said them, the marks of numbers and the "
+        "formats of dates were read from the table without noise, by rules that ignore up to one odd cell in a thousand: "
+        f"{', '.join(kinds)}.",
         "The same kind of rules left out columns that are empty or look like identifiers, names of persons, addresses or free "
         "text.",
         "The guarantee compares tables for which these rules give the same result.",
     ]
-    numbers = [field for field in read if field.type in ("integer", "number")]
-    dates = [field for field in read if field.type in ("date", "datetime", "time")]
-    for spelling in dict.fromkeys(field.spelling for field in numbers):
+    numbers, dates = dict[Spelling, list[str]](), dict[Spelling, list[str]]()
+    for name, field in named.items():
+        if field.type in ("integer", "number"):
+            numbers.setdefault(field.spelling, []).append(repr(name))
+        if field.type in ("date", "datetime", "time"):
+            dates.setdefault(field.spelling, []).append(repr(name))
+    for spelling, names in numbers.items():
         grouped = f"digits grouped by {spelling.thousands!r}" if spelling.thousands else "no thousands mark"
-        told.append(
-            f"Numbers were read with decimal mark {spelling.decimal!r} and {grouped}: as the call said, not as the cells look."
-        )
-    for spelling in dict.fromkeys(field.spelling for field in dates):
+        told.append(f"Read with decimal mark {spelling.decimal!r} and {grouped}: {', '.join(names)}.")
+    for spelling, names in dates.items():
         form = "in ISO 8601" if spelling.date_format is None else f"as {spelling.date_format}, or in ISO 8601"
-        told.append(f"Dates and times were read {form}: as the call said, not as the cells look.")
+        told.append(f"Read {form}: {', '.join(names)}.")
     return (*told, "Cells in any other spelling count as words or as missing.") if numbers or dates else tuple(told)
 
 

@@ -36,6 +36,7 @@ class ColumnLog:
     clipped: int = 0
     unparseable: int = 0
     grouped: int = 0  # numbers such as 5.123, which are thousands where a point groups digits
+    pointed: int = 0  # numbers such as 5.12, where it cannot
 
     def __add__(self, other: ColumnLog) -> ColumnLog:
         return ColumnLog(*map(operator.add, astuple(self), astuple(other)))

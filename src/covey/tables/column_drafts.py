@@ -101,21 +101,55 @@ _SPELLINGS = tuple(
 )
 
 
-def number_spelling(words: pl.Series, separator: str | None) -> tuple[Spelling, str] | None:
-    """A spelling in which nearly every word is a number and some need it, and what speaks for it; None if there is none."""
+def _thirds(mark: str) -> str:
+    """Whole numbers of which each such mark is followed by three digits: it groups them, or begins the decimals."""
+    return rf"^[+-]?([1-9]\d{{0,2}}({re.escape(mark)}\d{{3}})+|\d+)$"
+
+
+# Numbers whose mark can only begin the decimals: a mark that groups digits by three has one to three before it, and no lone zero.
+DECIMAL = {
+    mark: rf"^[+-]?(\d*{own}(\d{{1,2}}|\d{{4,}})|(0?|\d{{4,}}){own}\d+|\d{{1,3}}({other}\d{{3}})+{own}\d+)$"
+    for mark, own, other in ((".", r"\.", ","), (",", ",", r"\."))
+}
+
+
+def decimal_mark(columns: Iterable[pl.Series]) -> str | None:
+    """The decimal mark that numbers in columns of text show beyond doubt; None where none do, or they differ."""
+    shown = set[str]()
+    for words in columns:
+        numbers = words.filter(words.str.contains(r"\d"))
+        for mark, group in ((".", ","), (",", ".")):
+            if _need(numbers, DECIMAL[mark]) and most_match(numbers, f"^{Spelling(mark, group).number.pattern}$"):
+                shown.add(mark)
+    return shown.pop() if len(shown) == 1 else None
+
+
+def number_spelling(words: pl.Series, separator: str | None, shown: str | None = None) -> tuple[Spelling, str] | None:
+    """A spelling in which nearly every word is a number and some need it, and what speaks for it; None if there is none.
+
+    Where each mark is followed by three digits, the decimal mark that other columns show says what it is.
+    """
+    if _need(words, r"\.") and most_match(words, _thirds(".")):
+        groups = shown == "," or _need(words, r"\.\d{3}\.")
+        return (Spelling(",", "."), "digits grouped by '.'") if groups else None
+    if most_match(words, f"^{Spelling().number.pattern}$"):
+        return None
+    if _need(words, ",") and most_match(words, _thirds(",")):
+        thousands = shown == "." if shown else separator in (None, ",")
+        chosen = Spelling(".", ",") if thousands else Spelling(",", "")
+        told = "other columns show the decimal mark" if shown else "every comma is followed by three digits"
+        return chosen, f"{told}; commas are taken as {'thousands' if thousands else 'decimal'}"
     for spelling in _SPELLINGS:
         needed = rf"\d{re.escape(spelling.thousands)}\d{{3}}" if spelling.thousands else ","
-        form = f"^{spelling.number.pattern}$"
-        if not most_match(words, form) or int(words.str.contains(needed).sum()) <= strays(len(words)):
-            continue
-        # "1,234" may be a thousand or one and a bit: other cells tell, or the separator of the file.
-        if most_match(words, r"^[+-]?(\d{1,3}(,\d{3})+|\d+)$"):
-            comma = separator not in (None, ",")
-            chosen = Spelling(",", "") if comma else Spelling(".", ",")
-            return chosen, f"every comma is followed by three digits; taken as {'decimal' if comma else 'thousands'}"
-        grouped = f", digits grouped by {spelling.thousands!r}" if spelling.thousands else ""
-        return spelling, f"decimal mark {spelling.decimal!r}{grouped}"
+        if _need(words, needed) and most_match(words, f"^{spelling.number.pattern}$"):
+            grouped = f", digits grouped by {spelling.thousands!r}" if spelling.thousands else ""
+            return spelling, f"decimal mark {spelling.decimal!r}{grouped}"
     return None
+
+
+def _need(words: pl.Series, form: str) -> bool:
+    """Whether more than a few strays among the words hold this."""
+    return int(words.str.contains(form).sum()) > strays(len(words))
 
 
 def date_formats(words: pl.Series) -> list[tuple[str, str | None]]:
@@ -263,12 +297,18 @@ class ColumnDraft:
         self.required = len(self.text) == len(series)
         self.distinct = len(self.counts)
         self.said = Spelling(dialect.decimal or ".", dialect.thousands or "")
+        self.shown: str | None = None  # the decimal mark of the table
         self.words: tuple[str, ...] = ()  # that say why there is no value
         self.odd = 0  # cells that do not fit what the column is taken for
 
-    def draft(self) -> Proposal:
-        """The field, or None where the column is left out, and why."""
-        dtype = self.series.dtype
+    @property
+    def is_text(self) -> bool:
+        """Whether its cells came as text."""
+        return bool(self.series.dtype == pl.String)
+
+    def draft(self, shown: str | None = None) -> Proposal:
+        """The field, or None where the column is left out, and why; `shown` is the decimal mark that the table's columns show."""
+        self.shown, dtype = shown, self.series.dtype
         if len(self.text) <= strays(self.rows):
             why = "hardly any cell holds anything" if self.distinct else "no cell holds anything"
             return self._field("a constant, always missing", why, "string", constant=Constant(None))
@@ -318,17 +358,18 @@ class ColumnDraft:
         """A column of numbers alone, in plain spelling or another one."""
         if self._padded():
             return None  # codes: a number would lose its zeros
-        for spelling, why in self._spellings(self.text):
-            values = number_values(spelled(self.text, spelling))
-            if self._fit((~np.isnan(values)).sum()):
-                return self._limits(values, self._but(f"its cells are numbers{why}"), spelling)
+        spelling, why = self._spelling(self.text)
+        values = number_values(spelled(self.text, spelling))
+        if self._fit((~np.isnan(values)).sum()):
+            return self._limits(values, self._but(f"its cells are numbers{why}"), spelling)
         return None
 
-    def _spellings(self, text: pl.Series) -> list[tuple[Spelling, str]]:
-        """How these cells may spell numbers, and what speaks for it: as was said, or as it looks where nothing was said."""
-        unsaid = self.dialect.decimal is None and self.dialect.thousands is None
-        found = number_spelling(text, self.dialect.separator) if unsaid else None
-        return [(self.said, ""), *([] if found is None else [(found[0], f", {found[1]}")])]
+    def _spelling(self, text: pl.Series) -> tuple[Spelling, str]:
+        """How these cells spell numbers, and what speaks for it: as was said, or as it looks where nothing was said."""
+        if self.dialect.decimal is not None or self.dialect.thousands is not None:
+            return self.said, ""
+        found = number_spelling(text, self.dialect.separator, self.shown)
+        return (self.said, "") if found is None else (found[0], f", {found[1]}")
 
     def _kept(self, counts: dict[str, int]) -> tuple[str, ...]:
         """Those of such words beside values that a draft may hold."""
@@ -339,7 +380,7 @@ class ColumnDraft:
         """Mostly numbers, and a few words that say why there is none."""
         if self._padded():
             return None
-        spelling, why = self._spellings(self.text.filter(self.text.str.contains(r"\d")))[-1]
+        spelling, why = self._spelling(self.text.filter(self.text.str.contains(r"\d")))
         values = number_values(spelled(self.text, spelling))
         there = ~np.isnan(values)
         counts = Counter(word for word, value in zip(self.text, there, strict=True) if not value)

@@ -215,7 +215,7 @@ class Spelling:
     def number(self) -> re.Pattern[str]:
         """What a number looks like."""
         mark, group = re.escape(self.decimal), re.escape(self.thousands)
-        whole = rf"(\d+|\d{{1,3}}({group}\d{{3}})+)" if self.thousands else r"\d+"
+        whole = rf"(\d+|[1-9]\d{{0,2}}({group}\d{{3}})+)" if self.thousands else r"\d+"
         return re.compile(rf"[+-]?({whole}({mark}\d*)?|{mark}\d+)([eE][+-]?\d+)?", re.ASCII)
 
 

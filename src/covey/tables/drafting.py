@@ -20,7 +20,15 @@ import numpy as np
 
 from covey.errors import InputError, counted
 from covey.libraries import pl
-from covey.tables.column_drafts import PUBLIC_CODES, ColumnDraft, Note, date_formats, number_values, present
+from covey.tables.column_drafts import (
+    PUBLIC_CODES,
+    ColumnDraft,
+    Note,
+    date_formats,
+    decimal_mark,
+    number_values,
+    present,
+)
 from covey.tables.columns import MISSING_WORDS, Table, unguarded, unique_names
 from covey.tables.dialects import SEPARATORS, Dialect
 from covey.tables.fields import Field
@@ -225,7 +233,9 @@ def draft(source: Any, said: Dialect | None = None, size_limit: int = SIZE_LIMIT
         choice = f"surplus cells of {counted(table.long_rows, 'row')} ignored"
         notes.append(Note(None, choice, "the header has fewer", "the separator may be inside unquoted cells"))
     notes += [Note(None, f"a column is called '{name}'", "another column has the same name") for name in table.twice]
-    drafted = [ColumnDraft(name, series, missing, found).draft() for name, series in table.columns.items()]
+    columns = [ColumnDraft(name, series, missing, found) for name, series in table.columns.items()]
+    shown = decimal_mark(column.text for column in columns if column.is_text)
+    drafted = [column.draft(shown) for column in columns]
     fields = tuple(field for field, _ in drafted if field is not None)
     if doubt == UNNAMED:
         fields = tuple(replace(one, warning=f"{UNNAMED}, which are published: add a line of names") for one in fields)
@@ -278,6 +288,7 @@ def _refuse_odd_rows(table: Table, missing: tuple[str, ...]) -> None:
     words = all(np.isnan(number_values(s[:1]))[0] for s in headed)
     if len(second) == len(texts) and len(headed) == len(numeric) > 1 and words:
         raise InputError("the first row has words where all others have numbers. If it is a second header, remove it.")
-    last = [s[-1].strip().lower().rstrip(":") for s in texts if s[-1] is not None]
+    # A label of many rows, as in a long table, is a category.
+    last = [s[-1].strip().lower().rstrip(":") for s in texts if s[-1] is not None and int((s == s[-1]).sum()) == 1]
     if any(word in _TOTALS for word in last):
         raise InputError("the last row looks like a row of totals, not a record. Remove it.")

@@ -190,7 +190,7 @@ class Field:
     confirmed: bool = True
     learn: bool = False  # limits or categories are to be learned with noise, from the data
     learned: bool = False  # they were
-    from_table: bool = False  # its type was read off the table, without noise: what the promise takes as public
+    from_table: bool = False  # its type was read off the table without noise, as the promise takes for public
     special: tuple[str, ...] = ()  # words among the numbers or dates, each a category beside the bins
     follows: Follows | None = None  # another field, from which this one is measured
     derived: Derived | None = None  # a public function of other fields: computed, not measured
@@ -343,10 +343,11 @@ class Field:
             raise self.wrong(f"has type {self.type} and no bounds", "Give public constraints: minimum and maximum.")
 
     def to_learn(self) -> Field:
-        """The field by name, type and decimals, to be learned with noise: a draft has guessed the rest, spellings too."""
+        """The field by name, type, spelling and decimals, to be learned with noise: a draft has guessed the rest."""
         codes = self.type == "string" and bool(self.enum) and all(map(is_whole, self.enum or ()))
-        type_, decimals = "integer" if codes else self.type, self.decimals
-        return Field(self.name, type_, flags=self.flags, decimals=decimals, learn=True, from_table=True)
+        type_ = "integer" if codes else self.type
+        kept: dict[str, Any] = {"flags": self.flags, "decimals": self.decimals, "spelling": self.spelling}
+        return Field(self.name, type_, learn=True, from_table=True, **kept)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from covey.engine.codes.learned import Coded, Edges, number_edges, year_edges
 from covey.libraries import pl
 from covey.tables.attributes import Attribute, ColumnLog, attributes
 from covey.tables.codec import EncodeLog
+from covey.tables.column_drafts import DECIMAL
 from covey.tables.columns import MISSING_WORDS, Table, as_text, cell_by_cell, parse, unguarded
 from covey.tables.fields import Field
 from covey.tables.rules import Domain, Mask
@@ -78,6 +79,7 @@ class LearnedColumn:
         log.missing += int(np.count_nonzero(codes < int(self.is_text)))
         if self.is_number and series.dtype == pl.String:
             log.grouped += int(series.str.contains(_GROUPED).sum())
+            log.pointed += int(series.str.strip_chars().str.contains(DECIMAL["."]).sum())
         return codes, words
 
     def _on_grid(self, series: pl.Series) -> tuple[Integers, Mask]:

@@ -384,8 +384,9 @@ class Schema(Domain):
     def to_learn(self, names: Iterable[str] | None = None, dialect: Dialect | None = None) -> Schema:
         """A schema in which limits and categories of these fields will be learned with noise. Without names: all unconfirmed.
 
-        Numbers are read with a decimal point and no thousands mark, and dates as ISO 8601, unless the dialect says otherwise.
-        What a draft guessed from cells is not used, and columns that were drafted as empty are left out.
+        Names, types, decimals and spellings stay, and are public: cells are read as the fields say, unless the dialect says
+        otherwise. Limits and categories that a draft took from cells are not used, and columns that were drafted as empty are
+        left out.
         """
         chosen = {f.name for f in self.fields if not f.confirmed} if names is None else {self[n].name for n in names}
         said = dialect or Dialect()
@@ -455,8 +456,10 @@ def spelled_as(field: Field, dialect: Dialect) -> Field:
     """A field whose cells are spelled as a dialect says, as far as it does."""
     before = field.spelling
     if field.type in ("integer", "number"):
-        decimal = before.decimal if dialect.decimal is None else dialect.decimal
-        marks = Spelling(decimal, before.thousands if dialect.thousands is None else dialect.thousands)
+        # A mark that the field had gives way where the other one is said to be the same.
+        decimal = dialect.decimal or ("." if before.decimal == dialect.thousands else before.decimal)
+        thousands = "" if before.thousands == decimal else before.thousands
+        marks = Spelling(decimal, thousands if dialect.thousands is None else dialect.thousands)
         return replace(field, spelling=marks)
     if field.type in ("date", "datetime", "time") and dialect.date_format is not None:
         return replace(field, spelling=Spelling(date_format=dialect.date_format))

@@ -53,7 +53,7 @@ from covey.release.places import (
 from covey.release.verify import bundle_digest, read_facts, verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 from covey.synthesizers.learning import too_wide
-from covey.tables.column_drafts import LEFT_OUT, TWO_READINGS
+from covey.tables.column_drafts import LEFT_OUT, TWO_READINGS, strays
 from covey.tables.columns import renamed
 from covey.tables.description import Description, is_package
 from covey.tables.dialects import Dialect
@@ -237,6 +237,7 @@ def release(
     account.check(None if synth is None else synth.rho)
     listen("reading")
     # The owner's machine; may fail on the table, nothing is charged yet.
+    described_before = found is not None
     if found is None or synth is None:
         found = public_description(_learned_draft(order), order)
         synth = synthesizer(order, found)
@@ -246,7 +247,7 @@ def release(
     most = exact(order.accept_misfits, "accept_misfits")
     unsaid = order.learn and order.dialect.decimal is None and order.dialect.thousands is None
     for one in fit.tables:
-        refuse_other_spelling(one, most, unsaid)
+        refuse_other_spelling(one, most, unsaid, guessed=not described_before)
     refuse_misfits(fit.misfits, most)
     units = synth.check(prepared.n)
     budget = make_budget(epsilon, delta, order.rows_per_person, labels=True, persons=persons)
@@ -541,24 +542,23 @@ def _check_places(order: PrivateOrder | AnonymousOrder, tables: Any) -> None:
         check_log(order.log, place, order.out)
 
 
-def refuse_other_spelling(fit: TableRead, most: Fraction, unsaid: bool) -> None:
-    """Stop before the charge where cells of a learned column are spelled otherwise than the call has said.
+def refuse_other_spelling(fit: TableRead, most: Fraction, unsaid: bool, guessed: bool) -> None:
+    """Stop before the charge where cells of a learned column are spelled otherwise than its schema has it.
 
-    Where it has not said how numbers are written, 1.234 in a file with semicolons may be a thousand. What is released never
-    follows from how cells look: it is read as was said, or not at all.
+    Where the call has not said how numbers are written, 1.234 in a file with semicolons may be a thousand, and so may 1,234
+    wherever a draft has guessed at it, unless numbers such as 1.5 show in the same table what the mark is.
     """
-    semicolons = unsaid and fit.schema.dialect.separator == ";"
-    for field in fit.schema.learns:
-        seen = fit.log.columns.get(field.name)
-        if seen is None:
-            continue
+    logs = [(field, fit.log.columns[field.name]) for field in fit.schema.learns if field.name in fit.log.columns]
+    shown = any(seen.pointed > strays(fit.rows) for _, seen in logs)
+    for field, seen in logs:
         numbers, share = field.type in ("integer", "number"), Fraction(seen.unparseable, fit.rows)
-        form = field.spelling.date_format or "2024-12-31 (ISO 8601)"
-        what = f"not numbers with decimal mark {field.spelling.decimal!r}" if numbers else f"not dates such as {form}"
-        if share <= most and numbers and semicolons and 2 * seen.grouped > fit.rows - seen.missing:
-            share, what = Fraction(seen.grouped, fit.rows), "numbers such as 1.234, or thousands"
-        elif share <= most:
-            continue
+        form, mark = field.spelling.date_format or "2024-12-31 (ISO 8601)", field.spelling.decimal
+        what = f"not numbers with decimal mark {mark!r}" if numbers else f"not dates such as {form}"
+        doubtful = fit.schema.dialect.separator == ";" if field.spelling.is_plain else guessed
+        if share <= most:
+            if not (numbers and unsaid and doubtful and not shown and 2 * seen.grouped > fit.rows - seen.missing):
+                continue
+            share, what = Fraction(seen.grouped, fit.rows), f"numbers such as 1{mark}234, or thousands"
         told = f"{float(share):.1%} of the cells of {field.name!r} are {what}. Nothing was charged. Give the "
         if numbers:
             raise InputError(f"{told}decimal and thousands marks with ", "decimal", " and ", "thousands", ".")

@@ -92,7 +92,7 @@ def plan(  # click passes each option by its name
     is_flag=True,
     help=(
         "Learn limits and categories with noise where no schema confirms them. This takes a tenth of the budget; texts need "
-        "--delta. Names and types of all columns become public. Cells are read as --decimal, --thousands and --date-format say."
+        "--delta. Names and types of all columns become public, and how their cells are written."
     ),
 )
 @click.option(

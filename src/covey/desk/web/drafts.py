@@ -179,7 +179,7 @@ def published(column: ColumnDraft) -> ColumnDraft:
 def to_learn(column: ColumnDraft, said: Dialect) -> ColumnDraft:
     """The column with limits or categories that are learned with noise: then only its name and kind are public.
 
-    Its cells are read as was said when the table was given, not as they look.
+    Its cells are read as was said when the table was given, or as they were drafted.
     """
     others = {**column.others, column.field.type: replace(column.field, confirmed=False)}
     return replace(column, field=spelled_as(column.field.to_learn(), said), others=others, typed={}, problem="")
