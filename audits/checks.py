@@ -120,6 +120,8 @@ def fresh(seed):
     keys = {Streams.from_system().key for _ in range(8)}
     if len(keys) < 8 or len({len(key) for key in keys} | {32}) > 1:
         found.append("two runs have one key")
+    if len({key_of_a_child() for _ in range(2)}) < 2:
+        found.append("two processes that were forked from one have one key")
     X = neighbours(5, 64, seed)[0]  # noisy means are clipped to 0 or 1: a few columns could agree by chance
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -138,6 +140,23 @@ def fresh(seed):
     if type(Streams.from_system().noise("x").bit_generator).__name__ != "ChaCha":
         found.append("noise does not come from ChaCha20")
     return found
+
+
+def key_of_a_child():
+    """The first key of a process that is forked from this one, as servers and pools of workers fork them."""
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # of threads that a fork leaves behind: the child needs none
+        child = os.fork()
+    if not child:
+        os.write(writing, Streams.from_system().key)
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        return pipe.read()
 
 
 POSTPROCESSING = (

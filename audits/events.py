@@ -7,6 +7,7 @@ nothing in common with the table but the number of persons.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -89,6 +90,12 @@ def with_first(table, person, events, ordered=True):
             for name, column in zip(names, columns, strict=False)
         },
     }
+
+
+def without(both, who):
+    """Both tables without a person."""
+    kept = {name: [own != who for own in both[name][key]] for name, key in (("people", "id"), ("visits", "who"))}
+    return {name: {c: list(compress(cells, kept[name])) for c, cells in table.items()} for name, table in both.items()}
 
 
 def person_neighbours(table, ordered, last):

@@ -15,6 +15,9 @@ there for it declares, by these names:
     rule KIND           neighbours that break a rule of a kind; "rule across" is one across linked tables
     field WORD          fields that are derived, have levels, special values, or follow others
     rows of a person    that change at once
+    spent PURPOSE, LAW  the largest share of such a charge that a neighbour shows to be spent: where more than half is, half of
+                        the noise would be noticed. Where units are added or removed, "spent PURPOSE, LAW, added". Where several
+                        functions ask under one purpose, also "spent PURPOSE by FUNCTION, …".
 """
 
 from __future__ import annotations
@@ -48,9 +51,29 @@ def unproven(one, subject, tape):
             yield f"the table itself breaks the rule {rule}"
         elif not any(found[rule] for found in breaches.values()):
             yield f"no neighbour breaks the rule {rule}"
-    for name, least in one.exercises.items():
+    yield from lacking({name: least for name, least in one.exercises.items() if not name.startswith(SPENDING)}, shown)
+
+
+def unspent(one, shares):
+    """Charges of which no neighbour of a ride shows as much to be spent as the ride declares, in words."""
+    return lacking({name: least for name, least in one.exercises.items() if name.startswith(SPENDING)}, shares)
+
+
+def lacking(exercises, shown):
+    """What is shown less than it should be, in words."""
+    for name, least in exercises.items():
         if shown[name] < least:
             yield f"it does not exercise {name!r}: {shown[name]:.3g} where {least:.3g} is asked for"
+
+
+SPENDING = "spent "
+MORE_THAN_HALF = 0.501
+
+
+def names_of_spending(entry, budget):
+    """Under which names a passage through the gate counts as evidence of spending."""
+    law = f"{entry.line.law}, added" if budget.size_is_secret else entry.line.law
+    return f"{SPENDING}{entry.line.purpose}, {law}", f"{SPENDING}{entry.line.purpose} by {entry.asker}, {law}"
 
 
 def evidence(one, subject, tape, breaches):

@@ -60,7 +60,7 @@ def leaving(subject, files):
             "centres": (cloud.weights.tolist(), cloud.points.tolist()),
             "spectrum": {name: np.asarray(values).tolist() for name, values in spectrum.items()},
             "measurements": (facts, {name: values.tolist() for name, values in arrays.items()}),
-            "rows": np.asarray(subject.sample(ROWS)).tolist(),
+            "rows": rows_in(subject.sample(ROWS)),
             "certificate": subject.certificate,
             "privacy": (subject.privacy, subject.privacy.left_out),
             "schema": None if subject.schema is None else subject.schema.to_dict(),
@@ -69,6 +69,11 @@ def leaving(subject, files):
     found["words"] = (str(subject), str(subject.privacy), str(subject.certificate))
     found = {name: repr(part) for name, part in found.items()}
     return found | (bundle_of(subject) if files else {})
+
+
+def rows_in(sample):
+    """The rows of an array, or of a frame, whose columns differ in type."""
+    return sample.rows() if hasattr(sample, "rows") else np.asarray(sample).tolist()
 
 
 def bundle_of(subject):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
 from fractions import Fraction
+from hashlib import sha256
+from itertools import count
 
 import numpy as np
 
@@ -21,7 +24,7 @@ import covey.synthesizers.private
 from audits import neighbours
 from audits.filters import filter_faults
 from audits.leaks import leaks
-from audits.planting import Fault, replaced
+from audits.planting import Fault, replaced, told
 from audits.trees import tree_faults
 from covey.engine.entropy import Streams
 from covey.engine.noise.matrix import MatrixNoise
@@ -69,6 +72,36 @@ def projection_doubled():
 
 def fixed_seed():
     return replaced((Streams, "from_system", lambda real: classmethod(lambda cls: cls(bytes(32), seeded=False))))
+
+
+def key_once_per_process():
+    """The operating system is asked once, and further keys follow from that: those of forked processes agree."""
+    once, turn = secrets.token_bytes(32), count()
+
+    def derived(cls):
+        return cls(sha256(once + next(turn).to_bytes(8, "big")).digest(), seeded=False)
+
+    return replaced((Streams, "from_system", lambda real: classmethod(derived)))
+
+
+def begun_again(purpose):
+    """Every round of a purpose begins its stream of noise anew."""
+
+    def anew(real):
+        return lambda self, name: self._streams.noise(name) if name == purpose else real(self, name)
+
+    return replaced((covey.engine.gate.Gate, "_generator", anew))
+
+
+def begun_for_each_measurement():
+    """Every measurement begins the stream of its purpose anew."""
+    return replaced(
+        (
+            covey.engine.gate.Gate,
+            "_noise",
+            lambda real: lambda self, purpose: covey.engine.noise.integers.CoveyNoise(self._streams.noise(purpose)),
+        )
+    )
 
 
 def empty_cells_skipped():
@@ -215,6 +248,11 @@ def charged_late():
     return replaced((Ledger, "charge", later), (Ledger, "mark_released", then))
 
 
+def halved(sensitivity):
+    """Half of how far a row moves the sizes of cells."""
+    return replace(sensitivity, l1=Fraction(sensitivity.l1) / 2)
+
+
 def certificate_bare():
     def bare(real):
         def release(self, exact, noise, payment, weight, block=None):
@@ -270,6 +308,14 @@ def faults():
         Fault("bounds from the data", "encoded alone", bounds_from_data()),
         Fault("n leaked through m", "public face", size_leaked()),
         Fault("fixed seed", "fresh", fixed_seed()),
+        Fault("one key for forked processes", "fresh", key_once_per_process()),
+        Fault("Gumbel noise of every choice the same", "odometer: relations", begun_again("relations, choices")),
+        Fault("noise of every choice the same", "odometer: numbers, triples", begun_again("choosing triples")),
+        Fault("noise of every measurement the same", "odometer: numbers", begun_for_each_measurement()),
+        Fault("cells of the paper with half their noise", "cell sizes", told("weights", halved)),
+        Fault(
+            "cells of the paper with half their noise, odometer", "odometer: paper, one-hot", told("weights", halved)
+        ),
         Fault("simulated noise from the noise stream", "streams", noise_simulated_from_its_own_stream()),
         Fault("an exact value kept by what is mapped", "kernels", kept_by_a_kernel()),
         Fault("a kernel that tells", "kernels", told_by_a_kernel()),

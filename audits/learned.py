@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from fractions import Fraction
-from itertools import compress
 from unittest.mock import patch
 
 import numpy as np
@@ -219,7 +218,7 @@ def person_rides():
             "learned, linked, one more or less",
             private(30.0, 1e-5, schema=linked, neighbours="add-or-remove-one"),
             near["many new labels"],
-            {"removed": _without_first(near["many new labels"])},
+            {"removed": events.without(near["many new labels"], "p0")},
             far,
             {"learned": 4},
         ),
@@ -232,12 +231,6 @@ def person_rides():
             {"learned": 1},
         ),
     ]
-
-
-def _without_first(tables):
-    """The tables without person 0."""
-    kept = {name: [who != "p0" for who in tables[name][key]] for name, key in (("people", "id"), ("visits", "who"))}
-    return {name: {c: list(compress(cells, kept[name])) for c, cells in t.items()} for name, t in tables.items()}
 
 
 def _declared(schema):

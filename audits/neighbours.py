@@ -15,9 +15,10 @@ import covey.engine.gate
 import covey.engine.models.bits as bits_measured
 import covey.engine.models.tables.measure_tables as tables_measured
 import covey.engine.models.tables.table_counts as table_counts
-from audits import events, persons
+import covey.synthesizers.private
+from audits import events, persons, trees
 from audits.odometer import Ride
-from audits.planting import Fault, replaced, told
+from audits.planting import Fault, halved_for_an_added_row, replaced, told
 from covey.engine.bodies import Box
 from covey.engine.codes.events import WEIGHT_STEPS
 from covey.engine.models.persons.law import Reference
@@ -45,6 +46,13 @@ def array_ride(name, X, stranger, extremes, *arguments, **options):
     return Ride(NAME + name, private(*arguments, **options), X, others, stranger, {"charge size": 1})
 
 
+def grouped(n, groups, each, seed=0):
+    """Columns in groups that mostly agree: as many strong directions as there are groups."""
+    g = np.random.default_rng(seed)
+    latent = g.random((n, groups)) < 0.5
+    return (np.repeat(latent, each, axis=1) ^ (g.random((n, groups * each)) < 0.13)).astype(np.uint8)
+
+
 def bit_ride(name, X, *arguments, **options):
     p = X.shape[1]
     stranger = np.ones((2 * len(X) // 3, p), dtype=np.uint8)
@@ -68,6 +76,22 @@ def look_ride(name, sizes, n, *arguments):
     return exercising("charge look", exercising("charge columns and pairs", ride))
 
 
+def dependent(sizes, n, of):
+    """Codes of which the last column is the sum of the first few: such triples stand out."""
+    X = np.random.default_rng(3).integers(0, sizes, (n, len(sizes)))
+    X[:, -1] = X[:, :of].sum(axis=1) % sizes[-1]
+    X[0] = 0
+    return X
+
+
+def triple_ride(name, sizes, *arguments, of=2, triples=2):
+    """Columns of which some say a third one together."""
+    X, last = dependent(sizes, 3000, of), np.array(sizes) - 1
+    extremes = [last, np.r_[last[:1], X[0, 1:]]]
+    ride = array_ride(name, X, last - X[1000:], extremes, *arguments, domain=sizes, triples=triples)
+    return replace(ride, exercises=ride.exercises | {"candidates": 10})
+
+
 def table_ride(name, schema, make_rows, *arguments, **options):
     """Tables of text by column."""
     rows, other = make_rows(0, 700), make_rows(5, 450)
@@ -80,6 +104,47 @@ def table_ride(name, schema, make_rows, *arguments, **options):
     neighbours = {"one removed": table(rows[1:])} | {f"added, {k}": table([*rows, end]) for k, end in enumerate(ends)}
     made = private(*arguments, schema=schema, **options)
     return Ride(NAME + name, made, table(rows), neighbours, table(other), {"charge size": 1}, files=True)
+
+
+def number_ride(name, *arguments, **focus):
+    """Numbers and labels, some of which matter most, with queries besides."""
+    schema = Schema(trees.FIELDS, **focus)
+    rows, other = (list(zip(*trees.table(seed).values(), strict=True)) for seed in (0, 7))
+    ends = {
+        "the ends of all grids": ("10000000", "120", "2030-12-31", "2031-12-31", "C", "other"),
+        "holes": ("refused", "", "", "", "", ""),
+        "a plain one": trees.PLAIN,
+    }
+
+    def table(some):
+        return dict(zip(schema.names, map(list, zip(*some, strict=True)), strict=True))
+
+    def make(seed):
+        synth = PrivateSynthesizer(*arguments, schema=schema, seed=seed, **ADDED)
+        synth.further = trees.FURTHER
+        return synth
+
+    neighbours = {"one removed": table(rows[1:])} | {f"added, {k}": table([*rows, end]) for k, end in ends.items()}
+    return Ride(NAME + name, make, table(rows), neighbours, table(other[:1000]), {"charge size": 1})
+
+
+def learned_ride(name, *arguments):
+    """Limits, and where there is a δ labels, are learned; strangers are so many that named labels are a small part of them."""
+    kinds = ("integer", "string", "number") if len(arguments) > 1 else ("integer", "date", "number")
+    schema = Schema(tuple(Field(field, kind, learn=True) for field, kind in zip(MIXED.names, kinds, strict=True)))
+
+    def make_rows(seed, n):
+        """Two rows of five have a word of their own; a date takes the place of words that cannot be learned."""
+        words = [word if k % 5 < 3 else f"{word}{k}" for k, (_, word, _) in enumerate(mixed(seed, n))]
+        days = [f"{2010 + len(word)}-0{1 + ord(word[0]) % 9}-11" for word in words]
+        middle = words if kinds[1] == "string" else days
+        return [(age, own, cost) for (age, _, cost), own in zip(mixed(seed, n), middle, strict=True)]
+
+    def many(seed, n):
+        return make_rows(seed, 700 if seed == 0 else 2000)
+
+    ride = table_ride(name, schema, many, *arguments)
+    return replace(ride, exercises=ride.exercises | {"learned": 2})
 
 
 def mixed(seed, n):
@@ -138,15 +203,7 @@ def event_ride(name, *arguments, persons=60):
     table, described = events.town(persons), events.package()
     first = events.with_first(table, (1, 2), [(3, 2, 300)] * events.MOST)
 
-    def without(both, who):
-        keep = [k for k, person in enumerate(both["people"]["id"]) if person != who]
-        kept = [k for k, person in enumerate(both["visits"]["who"]) if person != who]
-        return {
-            "people": {name: [column[k] for k in keep] for name, column in both["people"].items()},
-            "visits": {name: [column[k] for k in kept] for name, column in both["visits"].items()},
-        }
-
-    neighbours = {f"without {who}": without(first, who) for who in ("p0", "p7")}
+    neighbours = {f"without {who}": events.without(first, who) for who in ("p0", "p7")}
     stranger = events.with_first(events.town(41, seed=7), (1, 1), [(2, 1, 9)] * 3)
     return Ride(NAME + name, private(*arguments, schema=described), first, neighbours, stranger, {"charge size": 1})
 
@@ -174,6 +231,8 @@ def rides():
     sparse = bits(1500, 30, 0.05)
     sparse[0] = np.arange(30) < 15
     few, many = persons.visits(300, 4, 5), persons.visits(400, 3, 5, values=1001)
+    corners = np.ones((60, 4))
+    corners[1:] = g.random((59, 4))
     return [
         bit_ride("means", bits(12, 5, 0.5), 0.2),
         bit_ride("means, (ε, δ)", bits(12, 5, 0.5), 0.2, 1e-5),
@@ -186,7 +245,15 @@ def rides():
         code_ride("categories, (ε, δ)", [30, 1, 2, 12], 2000, 1.0, 1e-6, ordinal=[0]),
         table_ride("numbers", MIXED, mixed, 3.0),
         table_ride("numbers, (ε, δ)", MIXED, mixed, 2.0, 1e-6),
-        table_ride("learned", MIXED.to_learn(), mixed, 4.0, 1e-6),
+        learned_ride("learned", 30.0, 1e-6),
+        learned_ride("learned, pure", 30.0),
+        triple_ride("triples", [2, 3, 2, 3, 2], 60.0),
+        triple_ride("triples, (ε, δ)", [2, 3, 2, 3, 2], 12.0, 1e-6),
+        number_ride("important pairs", 30.0, important=(("income", "age"), ("left", "ward"), ("came",))),
+        number_ride("important pairs, (ε, δ)", 6.0, 1e-6, important=(("income", "age"), ("left", "ward"))),
+        number_ride("triples of a target, (ε, δ)", 20.0, 1e-6, target="ward", triples=2),
+        bit_ride("matrix, six scores", grouped(4000, 7, 4), 60.0),
+        bit_ride("ball, three scores", grouped(3000, 3, 8), 2.0, 1e-6),
         person_ride("by person, flags", persons.flags(4), few, 4.0),
         person_ride("by person, numbers", persons.NUMBERS, many, 4.0, 1e-5, values=1001),
         fixed(few_ride("numbers, few rows", 0.05), 1),
@@ -195,6 +262,14 @@ def rides():
         event_ride("persons with events, (ε, δ)", 4.0, 1e-5),
         body_ride("body", 20.0),
         body_ride("body, (ε, δ)", 8.0, 1e-5),
+        array_ride(
+            "body, means alone, (ε, δ)",
+            corners,
+            1 - corners[:40],
+            np.eye(4)[:1],
+            *(0.1, 1e-6),
+            body=Box([0] * 4, [1] * 4),
+        ),
     ]
 
 
@@ -287,6 +362,18 @@ def tables_taken_for_halves():
     return replaced((tables_measured, "PARTITION_SENSITIVITY", lambda real: half))
 
 
+def exact_size_learned():
+    """Learning is told the exact number of rows after it was measured."""
+
+    def learned_on(real):
+        def learn(rows, *rest):
+            return real(rows.rows if isinstance(rows, Counted) else rows, *rest)
+
+        return learn
+
+    return replaced((covey.synthesizers.private, "learn", learned_on))
+
+
 def shares_of_the_exact_number():
     """The certificate's distribution functions are those of the exact number of rows: they move more than over a noisy one."""
 
@@ -305,6 +392,17 @@ def shares_of_all_persons():
     return replaced((Reference, "_gaps", over_all))
 
 
+# Charges whose noise is halved for an added row, and the rides that must show it.
+HALVED_IN = (
+    ("choosing triples", "triples"),
+    ("important", "important pairs, (ε, δ)"),
+    ("further queries", "important pairs"),
+    ("triples", "triples, (ε, δ)"),
+    ("certificate", "means"),
+    ("domains", "learned, pure"),
+)
+
+
 def faults():
     """All of this promise."""
     return [
@@ -317,5 +415,10 @@ def faults():
         Fault("K-norm noise that keeps sums", "one-way tables, loose K-norm noise", sums_kept()),
         Fault("a look that moves by one cell", f"odometer: {NAME}categories, look", look_at_one_cell()),
         Fault("the norm of replaced rows", f"odometer: {NAME}categories", tables_taken_for_halves()),
+        *(
+            Fault(f"{purpose} halved for an added row", f"odometer: {NAME}{ride}", halved_for_an_added_row(purpose))
+            for purpose, ride in HALVED_IN
+        ),
+        Fault("exact n in learning", f"odometer: {NAME}learned", exact_size_learned()),
         Fault("half of an added row's move", f"odometer: {NAME}by person, numbers", half_of_half()),
     ]

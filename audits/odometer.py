@@ -4,11 +4,14 @@ A fit is recorded: every value that passes the gate, exact and released. Then it
 forced. For a neighbour the privacy loss of every charge is computed exactly from how far its statistics moved, and held to that
 charge's own amount. For a neighbour or for a stranger, a table that has nothing in common with the first but its shape,
 everything that leaves must be identical, byte for byte: files, rows, messages, warnings, log lines. All of it is a function of
-the releases, so a choice that looked at exact values shows. A ride also proves what it exercises (`audits.evidence`).
+the releases, so a choice that looked at exact values shows. No stream of noise is begun twice: it would be the same noise again.
+A ride also proves what it exercises, and how much of which charges its neighbours show to be spent (`audits.evidence`).
 """
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,16 +22,19 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
+import covey.engine.driver
 import covey.engine.fit.factors
 import covey.engine.fit.reals
+import covey.engine.gate
 import covey.engine.models.bits
 import covey.engine.models.tables.method
 import covey.paper.reals
 import covey.synthesizers.private
 from audits import events
-from audits.evidence import unproven
+from audits.evidence import names_of_spending, unproven, unspent
 from audits.faces import hearing, leaving
 from covey.engine.budget import rho_for
+from covey.engine.entropy import Streams
 from covey.engine.gate import Gate
 from covey.errors import CoveyError, InternalError
 
@@ -44,6 +50,7 @@ class Entry:
     released: np.ndarray
     weight: float
     block: tuple | None
+    asker: str
 
 
 @dataclass
@@ -54,6 +61,7 @@ class Named:
     exact: dict
     released: dict
     threshold: int
+    asker: str
     weight: float = 1.0
 
 
@@ -70,6 +78,17 @@ class Diverged(Exception):
     """The second run asked for something else than the first: a choice depended on exact values."""
 
 
+PASSING = {__file__, covey.engine.gate.__file__, covey.engine.driver.__file__}  # what is asked goes through these
+
+
+def asker():
+    """The function that asks the gate: the innermost one that does not pass on what another one asks."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename in PASSING or frame.f_code.co_name == "_measure":
+        frame = frame.f_back
+    return frame.f_code.co_name
+
+
 def recording_gate(tape):
     """A gate that writes everything down."""
 
@@ -80,27 +99,27 @@ def recording_gate(tape):
 
         def _release(self, exact, noise, payment, weight, block=None):
             released = super()._release(exact, noise, payment, weight, block)
-            tape.entries.append(Entry(payment, np.array(exact._sealed), released, float(weight), block))
+            tape.entries.append(Entry(payment, np.array(exact._sealed), released, float(weight), block, asker()))
             return released
 
         def _direct(self, exact, payment, t):
             released = super()._direct(exact, payment, t)
-            tape.entries.append(Entry(payment, np.array(exact._sealed), released, 1.0, None))
+            tape.entries.append(Entry(payment, np.array(exact._sealed), released, 1.0, None, asker()))
             return released
 
         def _choose(self, exact, noise, payment, taken):
             released = super()._choose(exact, noise, payment, taken)
-            tape.entries.append(Entry(payment, np.array(exact._sealed), released, 1.0, None))
+            tape.entries.append(Entry(payment, np.array(exact._sealed), released, 1.0, None, asker()))
             return released
 
         def _pick(self, exact, payment, open_):
             released = super()._pick(exact, payment, open_)
-            tape.entries.append(Entry(payment, np.array(exact._sealed), released, 1.0, np.array(open_)))
+            tape.entries.append(Entry(payment, np.array(exact._sealed), released, 1.0, np.array(open_), asker()))
             return released
 
         def _name(self, exact, payment, threshold):
             released = super()._name(exact, payment, threshold)
-            tape.entries.append(Named(payment, dict(exact._sealed), released, threshold))
+            tape.entries.append(Named(payment, dict(exact._sealed), released, threshold, asker()))
             return released
 
         def matrix(self, purpose, sensitivity, weights, *rest):
@@ -274,7 +293,7 @@ class Ride:
     """A configuration: how to make the synthesizer with a seed, a table, its neighbours (with what they are), a stranger.
 
     `exercises` is what the ride is there for, by the names of `audits.evidence`, each with the least that it must show. `files`
-    says whether whole bundles are compared, which takes longer.
+    says whether whole bundles are compared, which takes longer. A ride that is `drawn` at random need not exercise anything.
     """
 
     name: str
@@ -284,18 +303,23 @@ class Ride:
     stranger: object
     exercises: Mapping[str, float] = field(default_factory=dict)
     files: bool = False
+    drawn: bool = False
 
 
 def ride(one: Ride, seed, quick=True):
     """What is wrong with a configuration, in turn: what it does not exercise, overspent charges, things that left unpaid."""
-    tape = Tape()
+    tape, shares = Tape(), Counter()
     with cheap_fits() if quick else ExitStack():
         try:
-            subject, face = fitted(one, one.table, recording_gate(tape), seed)
+            with beginnings() as begun:
+                subject, face = fitted(one, one.table, recording_gate(tape), seed)
         except InternalError as error:
             yield f"{one.name}: {error}"
             return
-        yield from (f"{one.name}: {words}" for words in unproven(one, subject, tape))
+        if again := sorted({purpose for (_, purpose), times in begun.items() if times > 1}):
+            yield f"{one.name}: a stream is begun again, so that noise is drawn twice: {', '.join(again)}"
+        if not one.drawn:
+            yield from (f"{one.name}: {words}" for words in unproven(one, subject, tape))
         if subject.privacy is not None and promise_broken(subject.privacy):
             yield f"{one.name}: the charges need a larger δ than was promised"
         # A wrong charge shows at the first neighbour, what leaves unpaid at a stranger: planted faults end there.
@@ -322,6 +346,22 @@ def ride(one: Ride, seed, quick=True):
                 spent = loss(changes, tape.weights, tape.budget.unit, tape.budget.size_is_secret)
                 if spent > float(line.amount) * (1 + SLACK):
                     yield f"{one.name}, {name}: {line.purpose} spent {spent:.3g} of {float(line.amount):.3g}"
+                for words in names_of_spending(changes[0][1], tape.budget):
+                    shares[words] = max(shares[words], spent / float(line.amount))
+        yield from (f"{one.name}: {words}" for words in unspent(one, shares))
+
+
+@contextmanager
+def beginnings():
+    """How often each stream of noise is begun, by the key of its family and its purpose."""
+    begun, begin = Counter(), Streams.noise
+
+    def counting(self, purpose):
+        begun[self.key, purpose] += 1
+        return begin(self, purpose)
+
+    with patch.object(Streams, "noise", counting):
+        yield begun
 
 
 def fitted(one, table, make_gate, seed):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from unittest.mock import patch
 
-from covey.engine.gate import WHOLE, Gate
+from covey.engine.gate import Gate
+from covey.engine.sensitivity import Sensitivity
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,34 @@ def replaced(*changes):
     return plant
 
 
+MECHANISMS = ("joint", "select", "cube", "knorm", "matrix", "choose", "pick", "directions")  # `measure` is a joint one
+
+
 def told(purpose, change):
-    """A measurement whose sensitivity is misstated."""
+    """A measurement whose sensitivity is misstated, whatever mechanism it goes through."""
 
     def lying(real):
-        def measure_it(self, name, exact, shape, sensitivity, share=WHOLE):
-            return real(self, name, exact, shape, change(sensitivity) if name == purpose else sensitivity, share)
+        def mechanism(self, name, *given, **options):
+            if name == purpose:
+                given = [change(own) if isinstance(own, Sensitivity) else own for own in given]
+            return real(self, name, *given, **options)
 
-        return measure_it
+        return mechanism
 
-    return replaced((Gate, "measure", lying))
+    return replaced(*((Gate, mechanism, lying) for mechanism in MECHANISMS))
+
+
+def halved_for_an_added_row(purpose):
+    """A measurement whose noise is half of what an added row needs."""
+
+    def halved(sensitivity):
+        added = sensitivity.added
+        bounds = {name: bound for name in HALVED if (bound := getattr(added, name)) is not None}
+        return replace(
+            sensitivity, added=replace(added, **{name: Fraction(bound) / 2 for name, bound in bounds.items()})
+        )
+
+    return told(purpose, halved)
+
+
+HALVED = ("l1", "l2_squared", "linf", "table", "trace", "directions", "score")

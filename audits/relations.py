@@ -9,6 +9,7 @@ import numpy as np
 
 import covey.engine.relations.literals
 import covey.engine.relations.search
+import covey.synthesizers.private
 from audits.odometer import Ride
 from audits.planting import Fault, replaced
 from covey.engine.budget import RELATIONS, Budget
@@ -17,6 +18,7 @@ from covey.engine.relations.formulas import Broken
 from covey.engine.relations.literals import Cells
 from covey.engine.relations.search import Search
 from covey.engine.sensitivity import Sensitivity
+from covey.engine.units.rows import Counted
 from covey.synthesizers import PrivateSynthesizer
 from covey.tables.schema import Field, Schema
 
@@ -33,6 +35,8 @@ SCHEMA = Schema(
 )
 ODD = ("A1", "B", "high", "0", "", "77")  # breaks all that holds elsewhere
 HOLES = ("B2", "B", "low", "400", "", "")
+# Total is no sum, and then one that cannot be computed: such a row leaves one of two counts of a formula and enters the other.
+NO_SUM, NO_FEE = ("A1", "A", "low", "100", "5", "499"), ("A1", "A", "low", "100", "", "105")
 # Few categories, of which pure laws would make less noise: relations are looked for by Gaussian ones all the same.
 FEW = Schema(
     fields=tuple(Field(name, "string", enum=("x", "y", "z"), required=True) for name in ("one", "two")),
@@ -95,6 +99,17 @@ def relation_rides():
         ),
         Ride("relations", private(6.0, 1e-6, schema=SCHEMA), table(1500, 0, COMMON), others, stranger, shown),
         Ride("relations, pure", private(90.0, schema=SCHEMA), table(1500, 0, COMMON), others, stranger, shown),
+        *(
+            Ride(
+                f"relations, {name}",
+                private(*budget, schema=SCHEMA),
+                table(1500, 0, NO_SUM),
+                {"no fee": table(1500, 0, NO_FEE)},
+                stranger,
+                shown,
+            )
+            for name, budget in {"counts of a formula": (6.0, 1e-6), "counts of a formula, pure": (90.0,)}.items()
+        ),
         Ride(
             "relations, persons",
             private(12.0, 1e-6, schema=SCHEMA, rows_per_person=2),
@@ -219,6 +234,29 @@ def one_way_like_one_column():
     return replaced((Search, "_measure", fewer))
 
 
+def counts_of_formulas_like_one():
+    """The two counts of a formula, one of which a row may leave for the other, get the noise of a single one."""
+    search = covey.engine.relations.search
+
+    def fewer(real):
+        def judge(self, *given):
+            with patch.object(search, "TWO", search.ONE):
+                return real(self, *given)
+
+        return judge
+
+    return replaced((Search, "_judge_formula", fewer))
+
+
+def size_told_to_the_search():
+    """The search is told the exact number of rows after it was measured."""
+
+    def exactly(real):
+        return lambda rows, *rest: real(rows.rows if isinstance(rows, Counted) else rows, *rest)
+
+    return replaced((covey.synthesizers.private, "find_relations", exactly))
+
+
 def price_of_a_bounded_range():
     """A choice is paid as if its range were half of what it is."""
 
@@ -243,6 +281,7 @@ def law_chosen_after_the_search():
 
 def faults():
     """All of them."""
+    both = counts_of_formulas_like_one()
     return [
         Fault(
             "relations: a law chosen after the search",
@@ -256,5 +295,12 @@ def faults():
         Fault("relations: scores that move by two", "odometer: relations", scores_twice_as_sensitive()),
         Fault("relations: functions counted from a noisy n", "odometer: relations, added", size_in_a_function()),
         Fault("relations: all columns noised like one", "odometer: relations", one_way_like_one_column()),
+        Fault("relations: counts of a formula noised like one", "odometer: relations, counts of a formula", both),
+        Fault(
+            "relations: counts of a formula noised like one, pure",
+            "odometer: relations, counts of a formula, pure",
+            both,
+        ),
+        Fault("relations: the search told the exact n", "odometer: relations, added", size_told_to_the_search()),
         Fault("relations: a choice with half the noise", "odometer: relations, pure", price_of_a_bounded_range()),
     ]

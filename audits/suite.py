@@ -8,12 +8,12 @@ from functools import cache, partial
 from unittest.mock import patch
 
 import covey.engine.exact
-from audits import checks, faults, learned, mechanisms, methods, relations
+from audits import accounts, checks, faults, learned, mechanisms, methods, relations
 from audits.case import Case
 from audits.checks import Check
 from audits.filters import filter_kept
 from audits.odometer import ride
-from audits.rides import rides
+from audits.rides import rides, with_evidence
 from audits.trees import number_rides
 
 
@@ -26,7 +26,7 @@ def cases():
 @cache
 def all_rides():
     """Configurations for the odometer by name."""
-    return rides() | {one.name: one for one in [*number_rides(), *learned.learned_rides(), *relations.relation_rides()]}
+    return with_evidence([*rides(), *number_rides(), *learned.learned_rides(), *relations.relation_rides()])
 
 
 @cache
@@ -34,7 +34,7 @@ def all_checks():
     """Checks by name; those of the odometer compare whole bundles where the ride asks for it."""
     promise = "no charge spends more than its amount, and nothing leaves unpaid"
     driven = [Check(f"odometer: {name}", promise, partial(ride, one)) for name, one in all_rides().items()]
-    return {check.name: check for check in [*checks.checks(), *learned.checks(), *driven]}
+    return {check.name: check for check in [*checks.checks(), *accounts.checks(), *learned.checks(), *driven]}
 
 
 @cache
@@ -49,7 +49,9 @@ def long_checks():
 @cache
 def all_faults():
     """Faults by name."""
-    return {fault.name: fault for fault in [*faults.faults(), *learned.faults(), *relations.faults()]}
+    return {
+        fault.name: fault for fault in [*faults.faults(), *accounts.faults(), *learned.faults(), *relations.faults()]
+    }
 
 
 def alarm(name, seed, full=False):

@@ -1,5 +1,6 @@
 """Rows of one person, scattered over parts, weigh as much as one person: in every engine, to the last bit."""
 
+from collections import Counter
 from functools import cache, partial
 
 import numpy as np
@@ -30,6 +31,7 @@ from covey.tables.columns import named
 from covey.tables.reading import Reader
 from covey.tables.schema import AtMost, Field, Schema
 from covey.tables.sources import csvfile
+from covey.tables.spark import units as spark_rows
 from tests.clinic import PACKAGE, clinic
 
 from .test_engines import FLAGS, NUMBERS, SCHEMA, TABLES, flags, place, survey  # noqa: F401 # a fixture
@@ -232,6 +234,17 @@ def test_the_driver_of_spark_sees_the_persons_and_sums_alone(spark, collected): 
     assert [rows[0].persons for rows in counts] == [fitted.n]
     assert all(columns == ["sums"] and len(rows) == 1 for _, columns, rows in collected if len(columns) == 1)
     assert {len(columns) for _, columns, _ in collected} == {1, 2}
+
+
+def test_weights_in_spark_are_rounded_down_as_elsewhere(spark):
+    """A person's rows never weigh more than one person; what rounding leaves is counted."""
+    rows = (1, 2, 3, 7, 9, 11)
+    frame = spark.createDataFrame([("x", f"p{count}") for count in rows for _ in range(count)], ["value", "person"])
+    weighed, n, left = spark_rows._by_person(frame, ())
+    weights = Counter(row.weight for row in weighed.collect())
+    assert n == len(rows)
+    assert weights == {WEIGHT_STEPS // count: count for count in rows}
+    assert left == sum(WEIGHT_STEPS % count for count in rows) == remainders(np.array(rows))
 
 
 def test_persons_and_events_in_spark_are_linked_as_those_of_files(spark):
