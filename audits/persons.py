@@ -194,8 +194,8 @@ def unscaled_noise():
     """Sums count in steps, and the noise in ones."""
 
     def one_step(real):
-        def make(self, budget, shares, streams, source="covey", steps=1):
-            real(self, budget, shares, streams, source, 1)
+        def make(self, budget, shares, streams, steps=1):
+            real(self, budget, shares, streams, 1)
 
         return make
 

@@ -10,7 +10,6 @@ import polars
 import pytest
 
 from covey.engine.fit.devices import find_device
-from covey.engine.noise.integers import OpenDPNoise
 from covey.errors import ArgumentError, CoveyError, InputError, MissingExtraError, UnknownDatasetError, optional
 from covey.libraries import pl
 from covey.tables.schema import Field, Schema
@@ -64,7 +63,6 @@ def test_heavy_packages_are_imported_late(tmp_path):
 @pytest.mark.parametrize(
     ("package", "extra", "ask"),
     [
-        ("opendp.prelude", "opendp", OpenDPNoise),
         ("torch", "gpu", lambda: find_device("torch:cpu")),
         ("torch", "gpu", lambda: find_device("cuda")),
         ("adbc_driver_postgresql.dbapi", "database", lambda: read_table(Database("postgresql://x/d", table="t"))),

@@ -54,8 +54,6 @@ LEFT_OUT = (
     "kills_at_random_moments or crowd_of_processes or damaged_bytes or lock_is_waited_for or will_not_leave "
     "or threads_that_open or death_around_the_commit or touches_the_inside"
 )
-# Tests that load OpenDP, which only the samplers' mutants need.
-OPENDP = "opendp or both_sources or noise_comes_from_the_source"
 # Processor seconds that a test may take with a mutant: so many times what it takes without, and so many more.
 TIMES, MORE = 10, 2
 
@@ -148,7 +146,7 @@ def main(arguments=None):
         if options.sample is not None:
             mine = stream.sample(mine, min(options.sample, total))
         plugin, begin = Mutants(mine), time.monotonic()
-        left_out = LEFT_OUT if module == "covey.engine.noise.integers" else f"{LEFT_OUT} or {OPENDP}"
+        left_out = LEFT_OUT
         words = ["-s", "-pno:cacheprovider", "-k", f"not ({left_out})", *TESTS[module]]
         # Every mutated function reaches a dictionary of mutants, which the look at kernels refuses: only its own tests look.
         unseen = nullcontext() if module == "covey.engine.exact" else patch("covey.engine.exact._check")

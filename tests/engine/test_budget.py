@@ -2,10 +2,8 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 
-import dp_accounting
 import numpy as np
 import pytest
-from dp_accounting.rdp import RdpAccountant
 
 from covey.engine.budget import (
     Charge,
@@ -15,10 +13,7 @@ from covey.engine.budget import (
     check_epsilon,
     exact,
     make_budget,
-    min_over_orders,
-    rho_for,
     split,
-    zcdp_rho_for,
 )
 from covey.engine.entropy import SEEDED_MARK
 from covey.engine.gaussian import rho_within
@@ -106,9 +101,9 @@ def test_a_statement_about_persons_says_that_their_rows_may_be_many():
     assert budget_for(1, 0, 3) == make_budget(1, rows_per_person=3)
     for rows, options in (("all", {"persons": True}), (3, {"rows_per_person": 3})):
         assert budget_for(1, 1e-6, rows) == make_budget(1, 1e-6, **options)
-        found = budget_for(1, 1e-6, rows, "opendp", labels=True)
-        assert found == make_budget(1, 1e-6, noise="opendp", labels=True, **options)
-        assert (found.accounting, found.selection) == ("zcdp", Fraction(1, 10**7))
+        learning = budget_for(1, 1e-6, rows, labels=True)
+        assert learning == make_budget(1, 1e-6, labels=True, **options)
+        assert learning.selection == Fraction(1, 10**7)
 
 
 def test_a_statement_says_everything_that_belongs_to_the_promise():
@@ -118,76 +113,16 @@ def test_a_statement_says_everything_that_belongs_to_the_promise():
     words = [str(PrivacyStatement(make_budget(*b), (), 10, "m", seeded=False)) for b in ((1,), (1, 1e-9, 5))]
     assert words[0] == f"ε-differential privacy, ε = 1, for one row; {rest}"
     assert words[1] == f"(ε, δ)-DP, ε = 1, δ = 1e-9 (Gaussian DP, μ = 0.182), for one person with up to 5 rows; {five}"
-    opendp = PrivacyStatement(make_budget(1, 1e-9, noise="opendp"), (), 10, "m", seeded=False)
-    assert str(opendp) == f"(ε, δ)-DP, ε = 1, δ = 1e-9, for one row; {rest}"
     assert str(PrivacyStatement(make_budget(1), (), 10, "m", seeded=True)) == f"{SEEDED_MARK} (mechanism: m)"
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1, 1e-9), (10, 1e-9), (0.5, 1e-5), (3, 1e-3)])
-def test_zcdp_conversion_agrees_with_googles_accountant(epsilon, delta):
-    """Google's dp-accounting, over a dense grid of orders, finds the same ε for the Gaussian with our ρ."""
-    rho = float(make_budget(epsilon, delta, noise="opendp").amount)
-    accountant = RdpAccountant(orders=(1 + np.exp(np.linspace(np.log(1e-3), np.log(1e6), 3000))).tolist())
-    accountant.compose(dp_accounting.GaussianDpEvent(1 / np.sqrt(2 * rho)))
-    assert accountant.get_epsilon(delta) == pytest.approx(epsilon, rel=1e-4)
-
-
-def test_each_source_of_noise_has_its_accounting():
-    """Rounded Gaussians count μ exactly, discrete ones through zCDP, which gives less; pure budgets are the same."""
-    ours, theirs = make_budget(1, 1e-9), make_budget(1, 1e-9, noise="opendp")
-    assert (ours.accounting, theirs.accounting) == ("gaussian", "zcdp")
-    assert ours.amount == rho_within(Fraction(1), Fraction(1, 10**9))
-    assert theirs.amount == zcdp_rho_for(Fraction(1), Fraction(1, 10**9))
-    assert 0.93 < float(theirs.amount / ours.amount) ** 0.5 < 0.96
-    assert make_budget(1).amount == make_budget(1, noise="opendp").amount == 1
-    assert ours.mu == Decimal("0.1820")
-    assert ours.mu**2 >= float(2 * ours.amount)
-    assert theirs.mu is None
+def test_a_budget_of_gaussian_noise_says_its_mu():
+    budget = make_budget(1, 1e-9)
+    assert budget.amount == rho_within(Fraction(1), Fraction(1, 10**9))
+    assert make_budget(1).amount == 1
+    assert budget.mu == Decimal("0.1820")
+    assert budget.mu**2 >= float(2 * budget.amount)
     assert make_budget(1).mu is None
-
-
-def proved_delta(rho, epsilon):
-    """Log of the best δ that ρ-zCDP proves at ε, over all orders, in 60-digit arithmetic."""
-    from mpmath import exp, log, mp, mpf
-
-    mp.dps = 60
-    rho, epsilon = (mpf(x.numerator) / x.denominator for x in (rho, epsilon))
-
-    def at(x):
-        a = 1 + exp(x)
-        return (a - 1) * (a * rho - epsilon) + a * log(1 - 1 / a) - log(a - 1)
-
-    left, right = mpf(-40), mpf(800)
-    for _ in range(500):  # thirds: the function has one valley
-        third = (right - left) / 3
-        if at(left + third) < at(right - third):
-            right -= third
-        else:
-            left += third
-    return at(left)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta"), [("1", "1e-9"), ("1e-12", "1e-9"), ("10", "1e-300"), ("0.01", "0.4"), ("1e6", "1e-3")]
-)
-def test_the_conversion_never_gives_less_privacy_than_asked_and_little_more(epsilon, delta):
-    from mpmath import log, mpf
-
-    e, d = Fraction(epsilon), Fraction(delta)
-    rho = rho_for(e, d, "zcdp")
-    assert proved_delta(rho, e) <= log(mpf(delta))
-    assert log(mpf(delta)) < proved_delta(rho * Fraction(10**6 + 1, 10**6), e)
-    # 40 binary digits, whatever the size: the ledger writes it down exactly.
-    assert rho.denominator & (rho.denominator - 1) == 0
-    assert 36 <= rho.numerator.bit_length() <= 41
-
-
-@pytest.mark.parametrize(
-    ("rho", "epsilon"), [("0.015", "1"), ("1e-9", "1e-3"), ("100", "101"), ("1e-3", "40"), ("1e-18", "1e-12")]
-)
-def test_the_best_order_is_found(rho, epsilon):
-    found = min_over_orders(float(rho), float(epsilon))
-    assert found == pytest.approx(float(proved_delta(Fraction(rho), Fraction(epsilon))), rel=1e-9, abs=1e-9)
 
 
 def test_several_rows_per_person_pay_as_group_privacy_demands():

@@ -13,11 +13,10 @@ import pytest
 
 import covey
 from audits.gates import a_budget, a_gate
-from covey.engine.budget import Budget, make_budget
+from covey.engine.budget import make_budget
 from covey.engine.entropy import Streams
 from covey.engine.gate import Exact, Gate
 from covey.engine.noise.directions import private_directions
-from covey.engine.noise.integers import CoveyNoise, OpenDPNoise
 from covey.engine.sensitivity import Sensitivity
 from covey.errors import InternalError
 
@@ -282,16 +281,6 @@ def test_what_is_refused_is_named():
         a_gate("a").measure("a", zero, 3, Sensitivity(l1=1))
 
 
-def test_another_source_draws_gaussians_for_budgets_that_count_zcdp_alone():
-    loose, strict = make_budget(1.0, 1e-6), make_budget(1.0)
-    assert loose.accounting != "zcdp"
-    with pytest.raises(InternalError, match=r"OpenDP's discrete Gaussians need a budget that counts zCDP\.$"):
-        Gate(loose, {"a": WHOLE}, Streams.from_seed(1), "opendp")
-    Gate(loose, {"a": WHOLE}, Streams.from_seed(1))
-    Gate(strict, {"a": WHOLE}, Streams.from_seed(1), "opendp")
-    Gate(Budget(WHOLE, Fraction(1, 10**9), 1, WHOLE, "zcdp"), {"a": WHOLE}, None, "opendp")
-
-
 @pytest.mark.parametrize("pure", [True, False])
 def test_a_weight_divides_the_scale(pure):
     gate = a_gate("a", amount=Fraction(1, 10**6), pure=pure)
@@ -351,13 +340,6 @@ def test_directions_are_drawn_at_the_scale_that_was_paid_for():
     for factor, same in ((2.0, True), (4.0, False)):  # one over the scale, and twice as much
         drawn = private_directions(second * factor, 2, Streams.from_seed(5).noise("a"))
         assert np.array_equal(found.values, drawn) == same
-
-
-def test_noise_comes_from_the_source_that_was_named():
-    pytest.importorskip("opendp")
-    for source, kind in (("covey", CoveyNoise), ("opendp", OpenDPNoise)):
-        gate = Gate(make_budget(1.0), {"a": WHOLE}, Streams.from_seed(1), source)
-        assert type(gate._noise("a")) is kind
 
 
 def test_choices_are_charged_round_by_round_and_leave_each_candidate_once():

@@ -312,7 +312,6 @@ def test_a_budget_says_what_the_ledger_composes():
     gaussian = make_budget(1, 1e-9, rows_per_person=5)
     assert gaussian.gaussian_rho == gaussian.amount  # all rows of a person together
     assert make_budget(1).gaussian_rho is None
-    assert make_budget(1, 1e-9, noise="opendp").gaussian_rho is None
 
 
 def test_the_square_of_mu_of_added_rows_counts_four_times_for_replaced_ones(ledger):

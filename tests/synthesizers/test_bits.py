@@ -93,13 +93,6 @@ def test_the_ledger_adds_up_exactly(delta, kind):
     assert {charge.unit for charge in synth.privacy.charges} == {"ε" if delta == 0 else "ρ"}
 
 
-def test_opendp_can_draw_the_noise():
-    synth = covey.PrivateSynthesizer(2.0, 1e-6, noise="opendp").fit(PATIENTS[:2000, :8])
-    assert covey.marginal_error(PATIENTS[:2000, :8], synth.sample(2000), 1) < 0.1
-    with pytest.raises(ParameterError, match="seed"):
-        covey.PrivateSynthesizer(1.0, noise="opendp", seed=1)
-
-
 def test_declared_limits_are_enforced_and_shrink_the_noise():
     generator = np.random.default_rng(8)
     X = np.zeros((3000, 40), dtype=np.uint8)

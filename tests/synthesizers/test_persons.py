@@ -59,8 +59,6 @@ def test_what_a_package_does_not_take_is_refused():
         synthesizer().fit({"patients": {}})
     with pytest.raises(ParameterError, match="epsilon must be positive"):
         covey.PrivateSynthesizer(0, schema=PACKAGE)
-    with pytest.raises(ParameterError, match="opendp"):
-        synthesizer(noise="opendp")
     with pytest.raises(NotFittedError):
         synthesizer().sample(3)
     with pytest.raises(ParameterError, match="below 1/n"):

@@ -1,10 +1,8 @@
 """Privacy budgets in exact rational arithmetic: what was promised, and what each step may spend.
 
-Two guarantees share one interface. Pure ε-DP is spent in units of ε; (ε, δ)-DP is spent in units of ρ = μ²/2 and converted once.
-With covey's noise μ is the parameter of Gaussian differential privacy, and the conversion is exact (`privacy.gaussian`). With
-OpenDP's discrete Gaussians ρ is that of zero-concentrated differential privacy, whose conversion gives a little less. In all of
-them the charges of the steps add up (Lemma 2.5; Dong, Roth and Su 2022; Bun and Steinke 2016), and a person with k rows pays as
-group privacy demands: k·ε, or k²·ρ.
+Two guarantees share one interface. Pure ε-DP is spent in units of ε; (ε, δ)-DP is spent in units of ρ = μ²/2 and converted once,
+exactly: μ is the parameter of Gaussian differential privacy (`engine.gaussian`). In both the charges of the steps add up
+(Lemma 2.5; Dong, Roth and Su 2022), and a person with k rows pays as group privacy demands: k·ε, or k²·ρ.
 """
 
 from __future__ import annotations
@@ -13,27 +11,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
-from math import exp, isqrt, log, log1p, sqrt
+from math import isqrt, sqrt
 from numbers import Real
-from typing import Any, Literal
-
-from scipy.optimize import minimize_scalar
+from typing import Any
 
 from covey.engine.entropy import SEEDED_MARK
 from covey.engine.gaussian import mu_above, rho_within
 from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.errors import ArgumentError, InternalError, ParameterError, whole_number
 
-Accounting = Literal["gaussian", "zcdp"]  # what ρ stands for where δ > 0
-
 # Below the least the answer is noise alone, at a scale that integers still hold; beyond the most there is no privacy left.
 MIN_EPSILON = Fraction(1, 10**12)
 MAX_EPSILON = Fraction(10**6)
 MIN_EPSILON_OF_PERSONS = Fraction(1, 10**6)  # their sums are counted in steps of 2^-20, and noise must fit its samplers
 MIN_RHO = Fraction(1, 10**24)
-# Of ε²: what a choice that is ε-DP costs in ρ; π/4 under Gaussian DP, ½ under zCDP (docs/proofs/choice.md). By Gumbel noise,
-# whose range is ε, it costs π/16 and ⅛ (docs/proofs/relations.md).
+# Of ε²: what a choice that is ε-DP costs in ρ; π/4 (docs/proofs/choice.md). By Gumbel noise, whose range is ε, it
+# costs π/16 (docs/proofs/relations.md).
 CHOICE = Fraction(4, 5)
 GUMBEL = Fraction(1, 5)
 MOST_DELTA = Fraction(1, 10**5)  # where n is secret: the usual advice for tables of up to 100,000 rows
@@ -120,7 +113,6 @@ class Budget:
     delta: Fraction
     rows_per_person: int
     amount: Fraction
-    accounting: Accounting = "gaussian"
     selection: Fraction = Fraction(0)
     persons: bool = False  # whether the promise is to a person with all their rows, n counting persons
     neighbours: Neighbours = REPLACE
@@ -148,7 +140,7 @@ class Budget:
     @property
     def without_delta(self) -> Budget:
         """A promise of pure ε-DP, which is (ε, δ)-DP for every δ: all of ε is spent, and nothing of δ."""
-        return replace(self, delta=Fraction(0), amount=self.epsilon, accounting="gaussian", selection=Fraction(0))
+        return replace(self, delta=Fraction(0), amount=self.epsilon, selection=Fraction(0))
 
     def compared(self, n: int | None = None) -> str:
         """Which tables the promise compares, with or without their public size."""
@@ -195,7 +187,7 @@ class Budget:
 
         Naming labels is not Gaussian: no μ covers what one of two neighbours alone makes possible.
         """
-        gaussian = not self.pure and self.accounting == "gaussian" and not self.selection
+        gaussian = not self.pure and not self.selection
         return self.amount if gaussian else None
 
     @property
@@ -254,12 +246,11 @@ def make_budget(  # the public parameters of a release, each with a default
     delta: Any = 0,
     rows_per_person: Any = 1,
     n: int | None = None,
-    noise: str = "covey",
     labels: bool = False,
     persons: bool = False,
     neighbours: Neighbours = REPLACE,
 ) -> Budget:
-    """Check the public parameters and find what may be spent by noise of this source, "covey" or "opendp".
+    """Check the public parameters and find what may be spent.
 
     Where labels are learned, naming them gets a tenth of δ, and the rest must do with what is left. With `persons` n counts
     persons, whose rows share one weight.
@@ -279,10 +270,9 @@ def make_budget(  # the public parameters of a release, each with a default
             f"delta must be at most {float(MOST_DELTA):g} where the number of rows is secret, got {float(d):g}: whether it is "
             "below 1/n cannot be checked."
         )
-    accounting: Accounting = "zcdp" if noise == "opendp" else "gaussian"
     selection = d * SELECTION_SHARE if labels else Fraction(0)
-    amount = e if d == 0 else rho_for(e, d - selection, accounting)
-    budget = Budget(e, d, k, amount, accounting, selection, persons, neighbours)
+    amount = e if d == 0 else rho_within(e, d - selection)
+    budget = Budget(e, d, k, amount, selection, persons, neighbours)
     if budget.per_row < (MIN_EPSILON if d == 0 else MIN_RHO):
         raise ParameterError(
             f"rows_per_person = {str(k)[:20]} leaves too little of epsilon = {float(e):g} for each row: the answer would be "
@@ -292,53 +282,12 @@ def make_budget(  # the public parameters of a release, each with a default
 
 
 def budget_for(  # the parameters that files and forms write down, each with a default
-    epsilon: Any, delta: Any, rows: Unit, noise: str = "covey", labels: bool = False, neighbours: Neighbours = REPLACE
+    epsilon: Any, delta: Any, rows: Unit, labels: bool = False, neighbours: Neighbours = REPLACE
 ) -> Budget:
     """The budget of a promise to persons with so many rows, as files write it: a number, or "all"."""
     persons = rows == ALL_ROWS
     k = 1 if persons else rows
-    return make_budget(epsilon, delta, k, noise=noise, labels=labels, persons=persons, neighbours=neighbours)
-
-
-def delta_of(rho: float, epsilon: float, alpha: float) -> float:
-    """Log of the δ that ρ-zCDP gives at ε through Rényi order α (Canonne, Kamath and Steinke 2020, Proposition 12)."""
-    return (alpha - 1) * (alpha * rho - epsilon) + alpha * log1p(-1 / alpha) - log(alpha - 1)
-
-
-def rho_for(epsilon: Fraction, delta: Fraction, accounting: Accounting = "gaussian") -> Fraction:
-    """The largest ρ, up to rounding down, for which rounded Gaussians (or ρ-zCDP) are (ε, δ)-DP."""
-    return rho_within(epsilon, delta) if accounting == "gaussian" else zcdp_rho_for(epsilon, delta)
-
-
-@lru_cache(maxsize=1024)
-def zcdp_rho_for(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest ρ, up to rounding down, for which ρ-zCDP implies (ε, δ)-DP.
-
-    Every order α > 1 proves a δ, so any α may be used; the best is searched for on a logarithmic scale.
-    The result is cut to 40 binary digits and lowered until the proof holds with a margin for floating point.
-    """
-    e, target = float(epsilon), log(float(delta))
-
-    def proved(rho: float) -> bool:
-        return min_over_orders(rho, e) <= target - 1e-9 * (1 + abs(target))
-
-    low, high = 0.0, e + 1.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if proved(middle) else (low, middle)
-    digits = 40 - max(-1022, int(log(max(low, 1e-300), 2)))  # significant ones
-    return Fraction(int(Fraction(low) * 2**digits), 2**digits)
-
-
-def min_over_orders(rho: float, epsilon: float) -> float:
-    """min over α > 1 of `delta_of`, by a search over log(α − 1), in which the function is unimodal."""
-    least = max(rho, 1e-300)
-    ends = log(1e-6), log(max(4 * epsilon / least, 40 / sqrt(least), 10.0) + 10.0)
-
-    def log_delta(x: float) -> float:
-        return delta_of(rho, epsilon, 1 + exp(x))
-
-    return float(minimize_scalar(log_delta, bounds=ends, method="bounded", options={"xatol": 1e-9}).fun)
+    return make_budget(epsilon, delta, k, labels=labels, persons=persons, neighbours=neighbours)
 
 
 def split(amount: Fraction, shares: Mapping[str, Any], unit: str = "ε") -> dict[str, Charge]:
@@ -371,9 +320,8 @@ class PrivacyStatement:
     @property
     def noise_words(self) -> str:
         """The laws of its noise, for a sentence; where no book says, those that such a budget can pay for."""
-        names = {**NOISE, "gaussian": "discrete Gaussian"} if self.budget.accounting == "zcdp" else NOISE
         laws = self.noise or (("matrix", "laplace") if self.budget.pure else ("gaussian",))
-        return ", ".join(dict.fromkeys(names[law] for law in laws))
+        return ", ".join(dict.fromkeys(NOISE[law] for law in laws))
 
     @property
     def spent(self) -> Fraction:

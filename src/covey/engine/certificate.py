@@ -201,16 +201,13 @@ def _in_steps(n: int, *distances: float) -> Integers:
 
 
 def _measure(gate: Gate, value: Exact[Integers], count: int) -> Measured:
-    """One number, or two that each move by as much: Laplace noise for one and the cube's for two, or Gaussian noise.
-
-    Where others draw the noise, two numbers get Laplace noise too: the cube's law is covey's own.
-    """
+    """One number, or two that each move by as much: Laplace noise for one and the cube's for two, or Gaussian noise."""
     moved = GRID + 3
     # An added row moves distances from counts over a fixed number of rows no farther (docs/proofs/neighbours.md).
     sensitivity = Sensitivity(l1=count * moved, l2_squared=count * moved**2, linf=moved, summed=False)
     sensitivity = replace(sensitivity, added=sensitivity)
-    own = count > 1 and gate.budget.pure and gate.drawn_by == "covey"
-    if own and gate.allowance("certificate").laplace_scale(moved) <= CUBE_SCALE:
+    several = count > 1 and gate.budget.pure
+    if several and gate.allowance("certificate").laplace_scale(moved) <= CUBE_SCALE:
         return gate.cube("certificate", value, sensitivity, count)
     return gate.measure("certificate", value, count, sensitivity)
 

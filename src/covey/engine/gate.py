@@ -28,8 +28,6 @@ from covey.engine.exact import Exact as Exact
 from covey.engine.noise.directions import private_directions
 from covey.engine.noise.integers import (
     CoveyNoise,
-    IntegerNoise,
-    OpenDPNoise,
     add_noise,
     cube_deviation,
     cube_noise,
@@ -105,25 +103,20 @@ class Gate:
         budget: the promise; charges are parts of its amount.
         shares: the planned parts by purpose; they sum to 1 at most.
         streams: where noise comes from.
-        source: "covey" or "opendp", who draws Laplace and Gaussian noise; all other laws are covey's own.
         steps: what one whole record weighs in the sums over records, 1 unless rows are weighted: sums are then counted in
             steps of 1/steps, all bounds and scales are multiplied accordingly, and what is measured is divided again.
     """
 
-    def __init__(
-        self, budget: Budget, shares: Mapping[str, Fraction], streams: Streams, source: str = "covey", steps: int = 1
-    ) -> None:
+    def __init__(self, budget: Budget, shares: Mapping[str, Fraction], streams: Streams, steps: int = 1) -> None:
         if any(share < 0 for share in shares.values()) or sum(shares.values(), Fraction(0)) > 1:
             raise InternalError("planned charges are not negative and sum to the budget at most.")
-        if source == "opendp" and not budget.pure and budget.accounting != "zcdp":
-            raise InternalError("OpenDP's discrete Gaussians need a budget that counts zCDP.")
         self.budget = budget
         self.planned = {name: Charge(name, budget.amount * share, budget.unit) for name, share in shares.items()}
         self.book: list[Spent] = []
         # Sums of the book by purpose: wide tables have thousands of lines.
         self._paid = dict.fromkeys(shares, Fraction(0))
         self.steps = steps
-        self._streams, self.drawn_by = streams, source
+        self._streams = streams
         self._generators: dict[str, np.random.Generator] = {}
 
     # What may be spent, and what was.
@@ -340,9 +333,9 @@ class Gate:
         """Directions drawn for c·Σxxᵀ, c the inverse of the scale."""
         return private_directions(exact._sealed * float(1 / payment.scale), t, self._generator(payment.purpose))
 
-    def _noise(self, purpose: str) -> IntegerNoise:
+    def _noise(self, purpose: str) -> CoveyNoise:
         """Who draws integer noise for a purpose; each purpose has a stream of its own."""
-        return CoveyNoise(self._generator(purpose)) if self.drawn_by == "covey" else OpenDPNoise()
+        return CoveyNoise(self._generator(purpose))
 
     def _generator(self, purpose: str) -> np.random.Generator:
         if purpose not in self._generators:

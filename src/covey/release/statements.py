@@ -45,12 +45,9 @@ def guarantee_words(budget: Budget) -> str:
     """The kind of guarantee, and where δ > 0 through which notion it was accounted."""
     if budget.pure:
         return "pure ε-differential privacy"
-    if budget.accounting == "zcdp":
-        through = "ρ-zCDP"
-    elif budget.mu is None:
-        through = "Gaussian differential privacy"
-    else:
-        through = f"Gaussian differential privacy, μ = {budget.mu}"
+    through = "Gaussian differential privacy"
+    if budget.mu is not None:
+        through += f", μ = {budget.mu}"
     labels = f", and δ = {shown(budget.selection)} of it for the names of learned labels" if budget.selection else ""
     return f"(ε, δ)-differential privacy, through {through}{labels}"
 
@@ -73,7 +70,6 @@ def private_facts(privacy: PrivacyStatement, version: str, mended: int | None = 
         "mechanism": privacy.mechanism,
         "noise": list(privacy.noise),
         "spent_in": budget.unit,
-        "accounting": budget.accounting,
         "mu": None if budget.mu is None else str(budget.mu),
         "amount": str(budget.amount),
         "amount_per_row": str(budget.per_row),

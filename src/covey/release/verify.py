@@ -201,10 +201,9 @@ def promised(facts: Mapping[str, Any]) -> Budget:
 
     Naming learned labels spends a part of δ, which the amount must then do without.
     """
-    source = "opendp" if facts["accounting"] == "zcdp" else "covey"
     named = any("delta" in charge for charge in facts["charges"])
     epsilon, delta = Fraction(facts["epsilon"]), Fraction(facts["delta"])
-    return budget_for(epsilon, delta, facts["rows_per_person"], source, named, facts["neighbours"])
+    return budget_for(epsilon, delta, facts["rows_per_person"], named, facts["neighbours"])
 
 
 def _verify_budget(facts: Mapping[str, Any]) -> None:

@@ -111,7 +111,6 @@ class PrivateSynthesizer(Synthesizer):
             guarantee covers replacing a person by one with equally many rows.
         neighbours: "replace-one": the number of rows, or persons, is public; "add-or-remove-one": it is measured with noise.
         certificate_share: the part of the budget that buys the accuracy certificate; 0 for none.
-        noise: "covey" for covey's exact samplers, "opendp" for OpenDP's (extra covey[opendp]).
         composition: how your ledger adds up releases. With few columns of few categories pure ε has less noise, so δ is then
             left unspent. "gaussian" prevents this: a ledger that counts μ² would charge pure noise far more.
         body: the convex set K of real-valued records; records outside are moved to its nearest point, and rows lie in it.
@@ -143,7 +142,6 @@ class PrivateSynthesizer(Synthesizer):
         rows_per_person: int = 1,
         neighbours: Neighbours = REPLACE,
         certificate_share: float | Fraction = CERTIFICATE_SHARE,
-        noise: Literal["covey", "opendp"] = "covey",
         composition: Composition | None = None,
         body: Body | None = None,
         device: str = "cpu",
@@ -176,7 +174,6 @@ class PrivateSynthesizer(Synthesizer):
             epsilon,
             delta,
             rows_per_person,
-            noise=noise,
             labels=self._learning is not None,
             persons=self._by_person,
             neighbours=neighbours,
@@ -187,11 +184,7 @@ class PrivateSynthesizer(Synthesizer):
         self.delta: Fraction = self._budget.delta
         if method not in ("regain", "paper"):
             raise ParameterError(f"method must be 'regain' or 'paper', got {method!r}.")
-        if noise not in ("covey", "opendp"):
-            raise ParameterError(f"noise must be 'covey' or 'opendp', got {noise!r}.")
-        if noise == "opendp" and seed is not None:
-            raise ParameterError("noise='opendp' takes no seed: OpenDP draws from the operating system.")
-        self.method, self.noise, self.composition = method, noise, composition
+        self.method, self.composition = method, composition
         self.domain = check_domain(domain, ordinal)
         self._prior = prior
         unknown = own is None or own.finds_relations
@@ -225,7 +218,7 @@ class PrivateSynthesizer(Synthesizer):
         """Spend nothing of δ where pure laws have less noise on the columns, as far as these, and later n, are known."""
         looked = self._declared is not None and self._declared.finds_relations  # by noise of the law that all has then
         plain = not (self._by_person or self._learning or looked or self._limits or self._triples or self._prior)
-        plain = plain and self.body is None and self._promised.rows_per_person == 1 and self.noise == "covey"
+        plain = plain and self.body is None and self._promised.rows_per_person == 1
         free = plain and self.composition != "gaussian"
         self._budget = least_noise(self._kinds, self._promised, n) if free else self._promised
 
@@ -279,9 +272,9 @@ class PrivateSynthesizer(Synthesizer):
         """Wrong combinations and wrong parameters of the paper's method are refused before any table is opened."""
         if self.method == "paper":
             secret = self._budget.size_is_secret
-            if self.delta or self.domain or self._limits or self.noise != "covey" or self.schema is not None or secret:
+            if self.delta or self.domain or self._limits or self.schema is not None or secret:
                 raise ParameterError(
-                    "method 'paper' takes no delta, schema, domain, at_most, noise or neighbours: it is pure ε-DP on K for a "
+                    "method 'paper' takes no delta, schema, domain, at_most or neighbours: it is pure ε-DP on K for a "
                     "replaced row."
                 )
             check_options(self.body, self._options)
@@ -334,7 +327,7 @@ class PrivateSynthesizer(Synthesizer):
             self._check_further(rows.p)
         streams, budget = self._next_streams(), self._budget
         if budget.size_is_secret:
-            gates.append(Gate(budget.part(SIZE_SHARE), {SIZE: WHOLE}, streams, self.noise))
+            gates.append(Gate(budget.part(SIZE_SHARE), {SIZE: WHOLE}, streams))
             size, budget = count_units(rows, gates[-1]), budget.part(1 - SIZE_SHARE)
 
         def counted(own: Rows) -> Rows:
@@ -342,7 +335,7 @@ class PrivateSynthesizer(Synthesizer):
 
         relations = self._declared is not None and self._declared.finds_relations
         if self._learning is not None:
-            gates.append(Gate(budget.part(SHARE), {DOMAINS: WHOLE}, streams, self.noise, rows.steps))
+            gates.append(Gate(budget.part(SHARE), {DOMAINS: WHOLE}, streams, rows.steps))
             domains = learn(counted(rows), self._learning.description, gates[-1])
             self._warn(domains.advice)
             self._take(domains.description)
@@ -367,7 +360,7 @@ class PrivateSynthesizer(Synthesizer):
             rows = Mapped(rows, partial(trimmed, limits=kept))
         rows, method = counted(rows), self._regain(p)
         shares = planned_shares(method, n, p, budget, self.further)
-        gates.append(Gate(budget, shares, streams, self.noise, rows.steps))
+        gates.append(Gate(budget, shares, streams, rows.steps))
         fitted = fit(method, rows, gates[-1], streams.postprocessing, self.further)
         if self.described is not None and isinstance(fitted.law, PersonsLaw):
             self._persons = MakePersons(self.described, fitted.law)
@@ -382,7 +375,7 @@ class PrivateSynthesizer(Synthesizer):
         if codec.flags or not worth_looking(part, rows.n, len(codec.names)):
             self._take(reader.description)
             return None
-        gate = Gate(part, {RELATIONS: WHOLE}, streams, self.noise, rows.steps)
+        gate = Gate(part, {RELATIONS: WHOLE}, streams, rows.steps)
         columns, public = columns_of(codec), streams.postprocessing("what chance does")
         self._take(Description.of(with_relations(codec, find_relations(rows, columns, gate, public))))
         return gate

@@ -17,13 +17,12 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from math import comb, factorial, isqrt, perm, prod, sqrt
-from typing import Any
 
 import numpy as np
 
 from covey.engine.arrays import Array, Floats, Integers
 from covey.engine.noise.normals import STANDARD, WORD, Digits, Normals
-from covey.errors import MissingExtraError, ParameterError
+from covey.errors import ParameterError
 
 Number = Fraction | int | float
 Size = int | tuple[int, ...]
@@ -227,44 +226,6 @@ class CoveyNoise:
     def gaussian(self, variance: Number, size: Size) -> Integers:
         """⌊σg + ½⌋ for standard normals g, σ² = variance: post-processing of the Gaussian mechanism."""
         return rounded_gaussian(variance, size, self.generator)
-
-
-class OpenDPNoise:
-    """OpenDP's vetted samplers (extra `covey[opendp]`), which draw from the operating system and take no seed.
-
-    They draw the discrete Laplace and Gaussian noise. Cube, K-norm and matrix Laplace noise, which OpenDP does not have,
-    stay covey's.
-    """
-
-    def __init__(self) -> None:
-        try:
-            import opendp.prelude as dp
-        except ImportError as error:
-            raise MissingExtraError("noise='opendp' needs OpenDP: pip install 'covey[opendp]'.") from error
-        dp.enable_features("contrib")
-        self._dp: Any = dp
-
-    def _add_to_zeros(self, metric: Any, make: Any, scale: float, size: Size) -> Integers:
-        if not 0 < scale <= MAX_SCALE:
-            raise ParameterError(f"scale must be positive and at most 2^58, got {scale:.3g}.")
-        dp = self._dp
-        space = dp.vector_domain(dp.atom_domain(T="i64")), metric
-        mechanism = make(*space, scale=scale)
-        total = int(np.prod(size))
-        drawn = np.array(mechanism([0] * total), dtype=np.int64)
-        return np.clip(drawn, -SATURATION, SATURATION).reshape(size)
-
-    def laplace(self, scale: Number, size: Size) -> Integers:
-        """P(y) ∝ exp(−|y|/scale), the scale rounded up to a float."""
-        return self._add_to_zeros(self._dp.l1_distance(T="i64"), self._dp.m.make_laplace, _up(scale), size)
-
-    def gaussian(self, variance: Number, size: Size) -> Integers:
-        """P(y) ∝ exp(−y²/(2·variance)), the scale rounded up to a float."""
-        scale = sqrt(_up(variance)) * (1 + 2.0**-50)
-        return self._add_to_zeros(self._dp.l2_distance(T="f64"), self._dp.m.make_gaussian, scale, size)
-
-
-IntegerNoise = CoveyNoise | OpenDPNoise
 
 
 def _up(value: Number) -> float:

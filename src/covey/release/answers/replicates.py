@@ -134,10 +134,10 @@ class Mechanism:
         rows: Any = EventRows(table) if self.release.several else ArrayRows(table)
         promised = self.release.privacy.budget
         if promised.size_is_secret:
-            counting = Gate(promised.part(SIZE_SHARE), {SIZE: Fraction(1)}, own.child(SIZE), "covey")
+            counting = Gate(promised.part(SIZE_SHARE), {SIZE: Fraction(1)}, own.child(SIZE))
             rows = Counted.of(rows, count_units(rows, counting))
         with silent():
-            gate = Gate(budget, planned_shares(model, rows.n, rows.p, budget), own, "covey", rows.steps)
+            gate = Gate(budget, planned_shares(model, rows.n, rows.p, budget), own, rows.steps)
             return table, fit(model, rows, gate, own.postprocessing)
 
     def again(self, streams: Streams) -> Replicate:
