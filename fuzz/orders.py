@@ -82,7 +82,7 @@ def draw_case(seed: int) -> Case:
     case = Case(seed, kind, {"table.csv": table}, document if drawn else None, words, link=link)
     if drawn:
         case.files["schema.json"] = write(document)
-        if chance.once_in(8) and not learned:
+        if chance.once_in(8) and not learned and not (chance.any_name and "--learn-relations" in words):
             case.named.add("prior")  # the journey makes one
     _name(case)
     return case
@@ -139,7 +139,8 @@ def _size(chance: Chance) -> list[str]:
         words += ["--rows", str(chance.choice([1, 2, 40, 500]))]
     if chance.once_in(6):
         words += ["--parquet"]
-    if not chance.once_in(5):
+    strict = chance.once_in(5)
+    if not strict or (chance.any_name and "--rows" in words):  # few of the strict ones are accepted
         words += ["--accept-misfits", "1"]
     return words
 
