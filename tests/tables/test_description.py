@@ -119,11 +119,17 @@ def learned(_, visits):
     visits["covey"].update(numbered=True)
 
 
+def counted(change):
+    """Visits that are counted, changed by a function of theirs."""
+    return lambda _, visits: (visits["covey"].update(numbered=True), change(visits))
+
+
 def one_name(_, visits):
     visits.update(name="patients")
     reference(visits).update(resource="patients")
 
 
+COUNT_RULE = {"rules": [{"forbid": {"day": {"minimum": 3}, "ward": "a"}}]}
 KEY_RULE = {"rules": [{"forbid": {"who": "x", "ward": "a"}}]}
 ACROSS = {"rules": [{"forbid": {"patients.age": {"maximum": 9}, "visits.dose": {"minimum": 50}}}]}
 
@@ -175,6 +181,14 @@ WRONG = {
         "no column besides its keys",
     ),
     "learned": (changed(learned), "numbers events and is to be learned"),
+    "a count alone": (
+        changed(counted(lambda v: v["schema"]["fields"].pop())),
+        "no column besides 'day', which numbers",
+    ),
+    "a rule on a count": (
+        changed(counted(lambda v: v["schema"].update(covey=COUNT_RULE))),
+        "a rule on 'day', which numbers",
+    ),
     "important": (changed(lambda p, v: v["schema"].update(covey={"important": ["ward"]})), "names what matters most"),
     "one name": (changed(one_name), "two resources are named"),
     "a name that is a path": (changed(lambda p, v: v.update(name="../visits")), "of letters, digits, _ and -"),

@@ -107,11 +107,15 @@ class Resource:
             raise self.wrong("has a path that is not one file", "Name one file.")
         if self.parent is not None:
             self.parent.check(self.schema, self.name)
-            if self.parent.numbered and len(self.schema.fields) == 1:
-                raise self.wrong(
-                    "has no column besides the one that numbers its rows", "Leave out numbered, or add one."
-                )
-            _ = self.written  # rules about a numbered order column are refused
+            if self.parent.numbered:
+                self._check_numbered(self.parent.order)
+
+    def _check_numbered(self, order: str | None) -> None:
+        """Refuse a column that is counted anew where nothing else is left, or where a rule speaks of it."""
+        if len(self.schema.fields) == 1:
+            raise self.wrong(f"has no column besides {order!r}, which numbers its rows", "Add one, or drop numbered.")
+        if any(order in rule.fields for rule in self.schema.rules):
+            raise self.wrong(f"has a rule on {order!r}, which numbers its rows", "Drop the rule, or numbered.")
 
     @property
     def link(self) -> str:
