@@ -79,8 +79,10 @@ def test_what_was_said_is_not_looked_for(tmp_path):
 )
 def test_text_in_no_single_encoding_is_refused(tmp_path, data, words):
     (tmp_path / "t.csv").write_bytes(data)
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=words) as refused:
         sniff(tmp_path / "t.csv", Dialect(), 10**6)
+    assert not data or "latin-1" in str(refused.value)
+    assert not data or sniff(tmp_path / "t.csv", Dialect(encoding="latin-1"), 10**6).encoding == "latin-1"
 
 
 def test_rows_before_the_header_of_a_sheet_are_found(tmp_path):
@@ -228,6 +230,16 @@ def test_a_record_in_place_of_the_header_is_noticed_and_years_or_numbered_column
     record = header[0] == "a" and "age" not in header
     assert [note.choice == UNNAMED for note in notes if note.field is None] == [record] * ("age" not in header)
     assert all((field.warning or "").startswith(UNNAMED) == record for field in schema.fields)
+
+
+@pytest.mark.parametrize(
+    ("years", "record"), [("2556,2555,2554,2553", False), ("30,20,10,0", False), ("34,12,50,7", True)]
+)
+def test_names_that_fall_in_even_steps_are_an_order_of_columns(tmp_path, years, record):
+    rows = [f"{'ab'[j % 2]},{j * 7 % 90},{j * 3 % 50},{j * 11 % 80},{j % 70}" for j in range(200)]
+    (tmp_path / "t.csv").write_text(lines(f"town,{years}", *rows))
+    _, notes = Schema.draft_with_notes(tmp_path / "t.csv")
+    assert any(note.choice == UNNAMED for note in notes) == record
 
 
 def test_frames_and_nested_cells(tmp_path):

@@ -42,6 +42,8 @@ LINES = 200  # lines that are compared
 ROWS = 2000  # rows that names are compared with
 UNNAMED = "the first line looks like a record, not like names of columns"
 DOUBTED = "the first line may be a record"
+SAVE_IT = "Save it as UTF-8, or name its encoding with"
+LAST_RESORT = ", such as latin-1, which reads every file: letters other than a to z may then come out wrong."
 
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _NOT_IN_1252 = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
@@ -134,10 +136,12 @@ def _encoding(path: Path, text: TextFile) -> str:
                 utf8, odd = False, line + error.object.count(b"\n", 0, error.start)
         if not utf8 and (found := _NOT_IN_1252.search(raw)):
             where = line + raw.count(b"\n", 0, found.start())
-            raise InputError(f"{path} is neither UTF-8 (line {odd}) nor Windows-1252 (line {where}). Say which.")
+            why = f"{path} is neither UTF-8 (line {odd}) nor Windows-1252 (line {where})"
+            raise InputError(f"{why}. {SAVE_IT} ", "encoding", LAST_RESORT)
         line += raw.count(b"\n")
     if not utf8 and multibyte:
-        raise InputError(f"{path} mixes UTF-8 with another encoding, which begins in line {odd}. Save it in one.")
+        why = f"{path} mixes UTF-8 with another encoding, which begins in line {odd}"
+        raise InputError(f"{why}. {SAVE_IT} ", "encoding", LAST_RESORT)
     return "utf-8" if utf8 else "windows-1252"
 
 
@@ -263,7 +267,10 @@ def _header_doubt(table: Table, missing: tuple[str, ...]) -> str:
             others += 1
     at = np.array([*scale.values()])
     steps = np.diff(at)
-    rising = len(steps) > 1 and steps.min() > 0 and (others > 0 or len(steps) > 3 or np.ptp(steps) < 1e-6)
+    even = (
+        len(steps) > 1 and steps[0] != 0 and np.ptp(steps) < 1e-6
+    )  # upwards, or back from the newest year of any calendar
+    rising = even or (len(steps) > 1 and steps.min() > 0 and (others > 0 or len(steps) > 3))
     years = (at >= 1800) & (at <= 2200) & (at % 1 == 0)
     known = len(at) if rising or {own - place for place, own in scale.items()} in ({0}, {1}) else int(years.sum())
     return UNNAMED if like - known > others else DOUBTED if like > others or len(at) > known else ""

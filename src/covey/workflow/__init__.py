@@ -239,7 +239,7 @@ def release(
     # The owner's machine; may fail on the table, nothing is charged yet.
     described_before = found is not None
     if found is None or synth is None:
-        found = public_description(_learned_draft(order), order)
+        found = public_description(_learned_draft(order), replace(order, dialect=PLAIN))  # a draft has what was said
         synth = synthesizer(order, found)
     prepared = synth.prepare(tables)
     fit = fit_of(prepared)
@@ -289,9 +289,10 @@ def _learned_draft(order: PrivateOrder) -> Description:
             raise InputError(f"{UNNAMED}, which are public. Add a line of names, or give them in a ", "schema", ".")
         if note.choice == DOUBTED:
             warnings.warn(f"{DOUBTED}, and its cells are published as names of columns.", CoveyWarning, stacklevel=3)
-        if note.reason.startswith(TWO_READINGS):
-            why = f"the dates of {note.field!r} are not ISO 8601. Give their format with "
-            raise InputError(why, "date_format", ".")
+        if note.reason.startswith(TWO_READINGS) and (note.field in order.columns or not order.columns):
+            forms = note.reason.removeprefix(TWO_READINGS).partition(":")[0]
+            why = f"the dates of {note.field!r} can be read as {forms}. Give their format with "
+            raise InputError(why, "date_format", ", or name the columns to keep with ", "columns", ".")
     if drafted.twice:
         warnings.warn(renamed(drafted.twice), CoveyWarning, stacklevel=3)
     left = [repr(note.field) for note in drafted.notes if note.choice == LEFT_OUT and note.field != order.person]
@@ -545,12 +546,11 @@ def _check_places(order: PrivateOrder | AnonymousOrder, tables: Any) -> None:
 def refuse_other_spelling(fit: TableRead, most: Fraction, unsaid: bool, guessed: bool) -> None:
     """Stop before the charge where cells of a learned column are spelled otherwise than its schema has it.
 
-    Where the call has not said how numbers are written, 1.234 in a file with semicolons may be a thousand, and so may 1,234
-    wherever a draft has guessed at it, unless numbers such as 1.5 show in the same table what the mark is.
+    Unless the call says how numbers are written, or others such as 1.5 show it, 1.234 in a file with semicolons may be a
+    thousand, and so may 1,234 wherever a draft has guessed at it.
     """
-    logs = [(field, fit.log.columns[field.name]) for field in fit.schema.learns if field.name in fit.log.columns]
-    shown = any(seen.pointed > strays(fit.rows) for _, seen in logs)
-    for field, seen in logs:
+    shown = any(seen.pointed > strays(fit.rows) for seen in fit.log.columns.values())
+    for field, seen in [(field, log) for field in fit.schema.learns if (log := fit.log.columns.get(field.name))]:
         numbers, share = field.type in ("integer", "number"), Fraction(seen.unparseable, fit.rows)
         form, mark = field.spelling.date_format or "2024-12-31 (ISO 8601)", field.spelling.decimal
         what = f"not numbers with decimal mark {mark!r}" if numbers else f"not dates such as {form}"

@@ -129,6 +129,20 @@ def test_a_point_beside_words_is_no_thousands_mark_in_a_file_of_commas(tmp_path)
     assert index["constraints"]["maximum"] == 1000
 
 
+def test_a_format_that_is_said_is_that_of_the_dates_which_it_fits(tmp_path):
+    """One column can be read in two ways and another in one; what is said of the first changes nothing of the second."""
+    unclear = [f"{d % 12 + 1:02}/{m:02}/2023" for m, d in DAY]
+    clear = [f"{d:02}.{m:02}.2023" for m, d in DAY]
+    table = written(tmp_path / "t.csv", {"unclear": unclear, "day": clear})
+    refused = run("release", table, "--learn", *BUDGET, "--out", tmp_path / "none")
+    assert refused.exit_code == 3
+    assert "%d/%m/%Y and %m/%d/%Y. Give their format with --date-format, or name the columns to keep" in refused.output
+    ok("release", table, "--learn", *BUDGET, "--columns", "ward,day", "--out", tmp_path / "without")
+    require_learned(tmp_path / "without", {"day": {"format": "%d.%m.%Y"}}, ["day"])
+    ok("release", table, "--learn", *BUDGET, "--date-format", "%d/%m/%Y", "--out", tmp_path / "said")
+    require_learned(tmp_path / "said", {"unclear": {"format": "%d/%m/%Y"}, "day": {"format": "%d.%m.%Y"}}, ["day"])
+
+
 def test_a_label_of_many_rows_is_no_row_of_totals(tmp_path):
     """A long table has rows of Total for each day; one row at the end that alone is called so is none of its records."""
     days = [f"2023-01-{d:02}" for d in range(1, 29)]

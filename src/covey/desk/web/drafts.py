@@ -179,10 +179,12 @@ def published(column: ColumnDraft) -> ColumnDraft:
 def to_learn(column: ColumnDraft, said: Dialect) -> ColumnDraft:
     """The column with limits or categories that are learned with noise: then only its name and kind are public.
 
-    Its cells are read as was said when the table was given, or as they were drafted.
+    Its cells are read as they were drafted, or as was said when the table was given.
     """
     others = {**column.others, column.field.type: replace(column.field, confirmed=False)}
-    return replace(column, field=spelled_as(column.field.to_learn(), said), others=others, typed={}, problem="")
+    learned = column.field.to_learn()
+    field = spelled_as(learned, said) if learned.spelling.is_plain else learned
+    return replace(column, field=field, others=others, typed={}, problem="")
 
 
 def reopened(column: ColumnDraft, kept: bool = True) -> ColumnDraft:
