@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 import shutil
 from dataclasses import replace
 
@@ -202,6 +203,16 @@ def test_names_and_labels_with_spaces_and_signs():
     assert ask(release, "share 'blood group=A, B'").value == pytest.approx(0.5)
     assert ask(release, "share x=y=true").value == pytest.approx(0.5)
     assert [a.value for a in release.regress("`x=y` ~ `blood group`")] == pytest.approx([0.5, 0.0])
+
+
+@pytest.mark.parametrize("name", ["x>1", "<b>", "a  b", "a\nb", "a=b"])
+def test_a_name_that_looks_like_a_condition_or_has_other_blanks_is_a_name(name):
+    group = Field(name, "string", enum=("u", "v"), required=True)
+    release = categories(Schema((Field("old", "boolean", required=True), group)), np.array([[0, 0], [1, 1]] * 50))
+    quoted = shlex.quote(name)
+    assert [one.value for one in ask(release, f"share old=true by {quoted}")] == pytest.approx([0.0, 1.0])
+    assert [one.value for one in ask(release, f"top 2 {quoted}")] == pytest.approx([0.5, 0.5])
+    assert ask(release, f"share {shlex.quote(name + '=u')}").value == pytest.approx(0.5)
 
 
 @pytest.fixture(scope="module")

@@ -126,8 +126,8 @@ def _ask(release: Release, question: str, options: dict[str, Any]) -> Any:
     own, by, where, given = _clauses(words, least=verb not in ("rate", "trend"), grouped=verb in ("share", "count"))
     by = _dates(columns) if by in PERIODS and by not in columns.spoken else by
     if verb in ("mean", "median", "quantile", "trend", "top"):  # what stands among the columns is a condition
-        where += [word for word in own if _signed(word)]
-        own = [word for word in own if not _signed(word)]
+        where += [word for word in own if _is_condition(columns, word)]
+        own = [word for word in own if not _is_condition(columns, word)]
     wanted = conditions(columns, where or given) or None
     if (given and verb != "share") or (where and verb in CONDITIONS):
         raise ParameterError(f"{CONDITIONS.get(verb, f'{verb} takes conditions after where')}.")
@@ -204,7 +204,7 @@ def _difference(release: Release, own: list[str], by: str | None, where: list[st
     Each is asked with half of the error, so that the interval of the difference errs as seldom as one answer.
     """
     columns, kind = release.columns, own[0] if own and own[0] in ("mean", "share") else None
-    groups = [word for word in own[1:] if _signed(word)][-2:]
+    groups = [word for word in own[1:] if _is_condition(columns, word)][-2:]
     if by is not None:
         labels = columns.field(by).labels if columns.scale(by) is None else ()
         groups = [f"{by}={label}" for label in labels]
@@ -286,6 +286,11 @@ def _signed(word: str) -> bool:
     return any(sign in word for sign in SIGNS)
 
 
+def _is_condition(columns: Columns, word: str) -> bool:
+    """Whether a word compares a column with a value, and is no column itself: one may be called x>1."""
+    return _signed(word) and word not in columns.spoken
+
+
 def conditions(columns: Columns, words: list[str]) -> dict[str, Any]:
     """Conditions such as ward=surgery,medicine or age>=65; two ends of a range may be given one after the other."""
     out: dict[str, Any] = {}
@@ -362,7 +367,10 @@ def _level(words: list[str], names: Sequence[str]) -> tuple[float, list[str]]:
 
 def plain(columns: Columns, question: str) -> str:
     """The question in the words of `asking`; what is not understood stays as it is and is refused there."""
-    text = " ".join(question.strip().rstrip("?!. ").split())
+    asked = question.strip().rstrip("?!. ")
+    text = re.sub(
+        r"""("[^"]*"|'[^']*')|\s+""", lambda found: found[1] or " ", asked
+    )  # names in quotes stay as they are
     for _ in range(2):  # "what is the average …" opens three times
         for opening, verb in OPENINGS:
             text = re.sub(f"^{opening}", verb, text, flags=re.IGNORECASE)
