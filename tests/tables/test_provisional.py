@@ -10,6 +10,7 @@ from covey.errors import ParameterError
 from covey.tables.attributes import ColumnLog
 from covey.tables.codec import Codec
 from covey.tables.columns import Words
+from covey.tables.dialects import Spelling
 from covey.tables.provisional import LONGEST, LearnedColumn, Provisional
 from covey.tables.schema import Field, LessEqual, Schema
 from covey.tables.sources import read_table
@@ -53,6 +54,26 @@ def test_typed_columns_are_read_as_their_cells_would_be():
 def test_declared_missing_and_special_values_need_no_learning_however_they_are_spelled():
     cells = ["-99", "-99.0", "-98", "-98.00", "5"]
     assert read(learned("a", "number", special=("-98",)), cells, ("", "-99")) == [None] * 4 + [(5, 10)]
+
+
+@pytest.mark.parametrize(
+    ("field", "spelling", "cells"),
+    [
+        (learned("a", "number"), Spelling(","), ["1,5", "2", "1.5", "1,234.5", "N"]),
+        (
+            learned("d", "date"),
+            Spelling(date_format="%d.%m.%Y"),
+            ["19.03.2024", "2024-03-20", "20240319", "3/19/2024", "N"],
+        ),
+    ],
+)
+def test_a_value_in_another_spelling_is_counted_and_is_no_word(field, spelling, cells):
+    log = ColumnLog()
+    codes, words = LearnedColumn(field, ("",)).read(spelling.plain(pl.Series(cells)), log)
+    assert (codes[:2] >= 0).all()
+    assert codes[2] == -1
+    assert log.unparseable == 2
+    assert not [word for word in words if "\ufffd" in word]
 
 
 def test_labels_are_those_that_the_codec_will_look_for():

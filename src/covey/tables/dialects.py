@@ -30,7 +30,7 @@ USUAL_FORMATS = ("default", "any")  # of Frictionless: ISO 8601
 # Encodings that covey finds by itself, as Python calls them.
 RECOGNISED = ("ascii", "utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-32")
 
-_NO_VALUE = "\ufffd"  # put before text that would look like a value in plain spelling and is none in the dialect
+NO_VALUE = "\ufffd"  # put before text that would look like a value in plain spelling and is none in the dialect
 
 
 @dataclass(frozen=True)
@@ -205,11 +205,11 @@ class Spelling:
             try:
                 return datetime.strptime(bare, self.date_format).isoformat()
             except ValueError:
-                return _NO_VALUE + bare if bare.isdecimal() else word
+                return NO_VALUE + bare if bare.isdecimal() else word
         if self.number.fullmatch(bare):
             kept = bare.replace(self.thousands, "") if self.thousands else bare
             return kept.replace(self.decimal, ".")
-        return _NO_VALUE + bare if re.fullmatch(r"[+-]?[\d.,]+([eE][+-]?\d+)?", bare) else word
+        return NO_VALUE + bare if re.fullmatch(r"[+-]?[\d.,]+([eE][+-]?\d+)?", bare) else word
 
     @cached_property
     def number(self) -> re.Pattern[str]:

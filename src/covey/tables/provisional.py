@@ -23,6 +23,7 @@ from covey.tables.attributes import Attribute, ColumnLog, attributes
 from covey.tables.codec import EncodeLog
 from covey.tables.column_drafts import DECIMAL
 from covey.tables.columns import MISSING_WORDS, Table, as_text, cell_by_cell, parse, unguarded
+from covey.tables.dialects import NO_VALUE
 from covey.tables.fields import Field
 from covey.tables.rules import Domain, Mask
 from covey.tables.schema import Schema
@@ -71,7 +72,10 @@ class LearnedColumn:
             at = {label: self.bins + j for j, label in enumerate(words)}
             if not self.is_text:  # what looks like a number or a date and is none is spelled otherwise
                 counts, form = np.bincount(places, minlength=len(known)), _NUMBER if self.is_number else _DATE
-                odd = [label is not None and form.fullmatch(label) is not None for label in labels]
+                odd = [
+                    word.startswith(NO_VALUE) or (label is not None and form.fullmatch(label) is not None)
+                    for word, label in zip(known.tolist(), labels, strict=True)
+                ]
                 log.unparseable += int(counts[odd].sum())
             none = [0 if self.is_text and len(word.strip()) <= LONGEST else -1 for word in known.tolist()]
             found = [gone if label is None else at[label] for label, gone in zip(labels, none, strict=True)]
@@ -99,6 +103,8 @@ class LearnedColumn:
     def _label(self, word: str) -> str | None:
         """The label that a word is, if it is one that can be learned."""
         bare = word.strip()
+        if not self.is_text and word.startswith(NO_VALUE):  # a number or date in another spelling is no word
+            return None
         if "\0" in word or "\r" in bare or word in self.missing_values or bare in self.missing_values:
             return None
         label = unguarded(bare)
