@@ -68,3 +68,8 @@ def file_below(folder: Path, name: str, whose: str) -> Path:
     if _is_special(place):
         raise ParameterError(f"{whose} names {name!r}, which is a pipe or a device. Put a plain file there.")
     return place
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two names stand for one file or folder that is there, by whatever links."""
+    return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from covey.errors import ArgumentError, ParameterError, whole_number
-from covey.paths import local_output, refuse_special
+from covey.paths import local_output, refuse_special, same_file
 from covey.tables.sources.databases import Database
 
 SUMS = "SHA256SUMS"  # checksums of the data: a folder that has it is a bundle, and its digest is the bundle's name
@@ -125,8 +125,7 @@ def refuse_same(source: Path | Database, out: Path) -> None:
     table = source if isinstance(source, Path) else source.path
     if table is None:
         return
-    same = table.exists() and out.exists() and table.samefile(out)  # by another name, too
-    if same or out.resolve() in (table.resolve(), *table.resolve().parents):
+    if same_file(table, out) or out.resolve() in (table.resolve(), *table.resolve().parents):
         raise ParameterError(f"{out} is the input table, or holds it. Choose another output.")
 
 

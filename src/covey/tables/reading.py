@@ -29,6 +29,7 @@ from covey.engine.codes.zeros import held_in
 from covey.engine.units.local import KEEP_BYTES, EventRows, StreamRows, in_order_of_parts
 from covey.engine.units.persons import Keyring, Keys, PersonRows, WeightedRows, new_keyring, row_weights
 from covey.errors import CHANGED, InputError, InternalError, ParameterError
+from covey.paths import same_file
 from covey.tables.codec import Codec, Coding, EncodeLog
 from covey.tables.columns import Table, match, named
 from covey.tables.description import Description
@@ -337,8 +338,9 @@ def _files_of(given: Any) -> list[Path]:
 
 def _same_contents(listed: Path, table: Path) -> bool:
     """Whether two names stand for one file, or for copies."""
-    there = os.path.isfile(listed) and os.path.isfile(table)
-    return there and (listed.samefile(table) or filecmp.cmp(listed, table, shallow=False))
+    if same_file(listed, table):
+        return True
+    return os.path.isfile(listed) and os.path.isfile(table) and filecmp.cmp(listed, table, shallow=False)
 
 
 @dataclass(frozen=True)
