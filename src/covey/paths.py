@@ -25,22 +25,29 @@ def scheme_of(place: str | os.PathLike[str]) -> str:
 
 
 def local_output(place: str | os.PathLike[str]) -> Path:
-    """The path of an output, or a refusal of a URL: taken for a path it would become a local folder that nobody looks into."""
+    """The path of an output on a local disk.
+
+    A URL is refused: taken for a path it would become a local folder that nobody looks into. So is what is there and no file or
+    folder.
+    """
     if scheme := scheme_of(place):
         raise ParameterError(
             f"the output {os.fspath(place)} is a URL ({scheme}:), and covey writes to local disks alone. Choose a local path, "
             "and copy from there what may leave."
         )
-    return Path(place)
+    path = Path(place)
+    refuse_special(path)
+    return path
 
 
 def refuse_special(path: Path) -> None:
     """Refuse a pipe, a socket or a device: whoever opens it may wait without end. What is not there is for others to refuse."""
-    if _is_special(path):
+    if is_special(path):
         raise ParameterError(f"{path} is a pipe or a device. Name a plain file.")
 
 
-def _is_special(path: Path) -> bool:
+def is_special(path: Path) -> bool:
+    """Whether something is there that is neither a file nor a folder."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):
@@ -65,7 +72,7 @@ def file_below(folder: Path, name: str, whose: str) -> Path:
         place = place / part
         if place.is_symlink():
             raise ParameterError(f"{whose} names {name!r}, and {part!r} is a link. Put the file itself there.")
-    if _is_special(place):
+    if is_special(place):
         raise ParameterError(f"{whose} names {name!r}, which is a pipe or a device. Put a plain file there.")
     return place
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from covey.engine.arrays import Bits
 from covey.errors import ArgumentError, whole_number
-from covey.paths import local_output, refuse_special
+from covey.paths import local_output
 
 FEWEST = 100  # patients: with fewer nothing could be seen
 DELTA = Fraction(1, 10**9)  # far below one in as many patients as a demonstration has
@@ -122,6 +122,7 @@ def example_hospital(path: Path, n: int, seed: int = 19) -> None:
 
 def _write(path: Path, rows: Iterable[Iterable[Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)  # a new file: what an old link leads to is left alone
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(rows)
 
@@ -163,6 +164,8 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
             "", "rows", f" must be a whole number, {FEWEST} or more, got {rows}: with fewer the result is mostly noise."
         )
     table, schema, bundle, mirror = (out / n for n in ("patients.csv", "schema.json", "release", "evaluation.html"))
+    if local_output(out).exists() and not out.is_dir():
+        raise ArgumentError(f"{out} is a file. Name a folder with ", "out", ".")
     _refuse_existing([table, schema, bundle, mirror], force)
     shutil.rmtree(bundle, ignore_errors=True)
     example_hospital(table, rows)
@@ -201,6 +204,5 @@ def demonstrate(out: Path, rows: int, force: bool, tell: Callable[[str], object]
 def _refuse_existing(paths: list[Path], force: bool) -> None:
     for path in paths:
         local_output(path)
-        refuse_special(path)
         if path.exists() and not force:
             raise ArgumentError(f"{path} exists. Choose another place, or give ", "force", ".")

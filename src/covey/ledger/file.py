@@ -20,7 +20,7 @@ from typing import Any, Literal
 from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit, adds_up
 from covey.errors import LedgerError
 from covey.ledger.status import Amount, Composition, DatasetStatus
-from covey.paths import scheme_of
+from covey.paths import is_special, scheme_of
 
 # A charge takes milliseconds: whoever holds the lock for longer hangs, and the steward should know.
 LOCK_TIMEOUT_S = 5.0
@@ -192,6 +192,8 @@ class LedgerFile:
             raise LedgerError(
                 f"A ledger is a file on a local disk, and {scheme}:// is a URL. Give a path (COVEY_LEDGER)."
             )
+        if is_special(Path(path)):
+            raise LedgerError(f"The ledger {os.fspath(path)} is a pipe or a device. Give the path of a file.")
         # Resolved, so that a ledger reached through a link has the same mark.
         self.path = Path(os.path.realpath(path))
 

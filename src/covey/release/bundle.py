@@ -22,6 +22,7 @@ from typing import Any
 from covey.engine.certificate import WORDS as KINDS
 from covey.engine.progress import Progress
 from covey.errors import CoveyError, CoveyWarning, InternalError
+from covey.paths import local_output
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnyRelease
 from covey.release.contents import AnonymousRelease as AnonymousRelease
 from covey.release.contents import PrivateRelease as PrivateRelease
@@ -59,12 +60,13 @@ class ReportInputs:
 
 
 def write_bundle(
-    release: AnyRelease, folder: Path, *, parquet: bool = False, force: bool = False, about: About = NOTHING_SAID
+    release: AnyRelease, folder: str | Path, *, parquet: bool = False, force: bool = False, about: About = NOTHING_SAID
 ) -> Path:
     """Write a release to a new folder, with its guarantee, certificate, report and checksums. Give `force` to replace one."""
-    with claim_target(folder, force) as claim:
-        publish(release, folder, claim, parquet=parquet, force=force, about=about)
-    return folder
+    place = local_output(folder)
+    with claim_target(place, force) as claim:
+        publish(release, place, claim, parquet=parquet, force=force, about=about)
+    return place
 
 
 def publish(  # what is written where, by whose leave, and who is told

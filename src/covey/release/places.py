@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from covey.errors import ArgumentError, ParameterError, whole_number
-from covey.paths import local_output, refuse_special, same_file
+from covey.paths import local_output, same_file
 from covey.tables.sources.databases import Database
 
 SUMS = "SHA256SUMS"  # checksums of the data: a folder that has it is a bundle, and its digest is the bundle's name
@@ -106,7 +106,6 @@ def check_disk(m: Any, columns: int, folder: Path) -> int:
 def check_output(path: Path) -> None:
     """Refuse, before any data is opened, a file that cannot be written: its folder must exist."""
     local_output(path)
-    refuse_special(path)
     try:
         with suppress(FileNotFoundError, NotADirectoryError):
             path.stat()  # as above

@@ -126,23 +126,24 @@ def verify_files(folder: Path) -> tuple[dict[str, str], bool]:
     return named, REPORT in named
 
 
-def verify_bundle(folder: Path) -> Verified:
+def verify_bundle(folder: str | Path) -> Verified:
     """Check a bundle: its checksums, every row against the schema, and the sum of its charges. Needs no real data."""
-    named, finished = verify_files(folder)
+    place = Path(folder)
+    named, finished = verify_files(place)
     for name in named:
         if name.endswith(".npz"):
-            read_arrays(folder / name)
+            read_arrays(place / name)
         elif name.endswith(".json"):
-            read_json(folder / name)
-    described, facts = described_by(folder), read_facts(folder)
+            read_json(place / name)
+    described, facts = described_by(place), read_facts(place)
     as_written(described, facts)
-    tables = tables_of(folder, described)
-    report = (folder / REPORT).read_text(encoding="utf-8") if finished else ""
+    tables = tables_of(place, described)
+    report = (place / REPORT).read_text(encoding="utf-8") if finished else ""
     for _, path in tables:
         if finished and named[path.name] not in report:
             raise InputError(f"{REPORT} describes another table than {path.name}: it does not name its fingerprint.")
     if "charges" in facts:
-        read_model(folder, described, facts["n"])
+        read_model(place, described, facts["n"])
     rows = verify_rows(described, tables)
     if rows != facts["synthetic_rows"]:
         raise InputError(f"privacy.json has another number of synthetic rows than the {rows} that are there.")

@@ -479,6 +479,8 @@ def resume(bundle: Path) -> Released:
     bundle = bundle.resolve()
     if not bundle.parent.is_dir():
         raise InputError(f"there is no folder {bundle}.")
+    if bundle.exists() and not bundle.is_dir():
+        raise InputError(f"{bundle} is a file. Name the folder of a bundle.")
     with claimed(bundle) as claim:  # which also puts back a bundle whose writer died while it replaced another one
         try:
             finished = verify_bundle(bundle).finished

@@ -117,11 +117,11 @@ def sample(  # click passes each option by its name
     from covey.release.verify import described_by
     from covey.tables.sources import write_rows
 
+    local_output(out)
     several = described_by(folder).schema is None
     if several == bool(out.suffix) or out.suffix not in ("", ".csv", ".parquet"):
         held = "two tables: name a folder for them" if several else "one table: name a .csv or .parquet file"
         raise ParameterError(f"{folder} holds {held}, not {out.name}.")
-    local_output(out)
     if is_bundle(out) or is_bundle(out.parent):
         raise ParameterError(f"{out} is inside a bundle and would change it. Choose another place.")
     release, parts = load(folder), {}

@@ -79,7 +79,9 @@ def serve(
     port: int, ledger: Path | None, out: Path, upload_limit: int, browser: bool, tell: Callable[[str], None]
 ) -> None:
     """Serve until interrupted. Only this machine can connect, and only with the address that is told."""
-    local_output(out)
+    if local_output(out).exists() and not out.is_dir():
+        raise ArgumentError(f"{out} is a file. Name a folder for bundles with ", "out", ".")
+    book = Ledger(ledger or default_ledger_path())
     # TCP by name: only then does asyncio switch off Nagle's waiting, which costs 40 ms an answer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -93,7 +95,7 @@ def serve(
     listener.listen(128)  # before the address is told, so that nobody comes too early
     for ending in ENDINGS:
         signal.signal(ending, _end)
-    workspace = Workspace(Ledger(ledger or default_ledger_path()), out.absolute(), upload_limit)
+    workspace = Workspace(book, out.absolute(), upload_limit)
     try:
         tempfile.tempdir = str(workspace.folder)  # a table is spooled into the private folder while it comes in
         keys, port = Secrets(), listener.getsockname()[1]
