@@ -16,7 +16,7 @@ import pytest
 
 from covey.ledger import Ledger
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 OFF = ("gpu", "quic", "background-networking", "component-update", "sync")
 FLAGS = ["--no-sandbox", "--no-first-run", *(f"--disable-{what}" for what in OFF)]
 WAIT_MS = 60_000

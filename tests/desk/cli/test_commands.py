@@ -21,7 +21,7 @@ from tests.synthesizers.test_proposals import WORDS
 from tests.synthesizers.test_proposals import related as with_relations
 
 pytestmark = pytest.mark.usefixtures("few_steps")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COMMANDS = [name for name in main.commands if name != "ledger"]
 COMMANDS += [f"ledger {name}" for name in main.commands["ledger"].commands]
 

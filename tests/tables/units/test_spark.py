@@ -351,7 +351,7 @@ def test_what_is_sent_to_executors_holds_no_cell_of_the_table(spark, tmp_path, s
 
 
 def test_the_example_makes_a_release(spark, tmp_path):
-    place = Path(__file__).parents[2] / "examples" / "spark_job.py"
+    place = Path(__file__).parents[3] / "examples" / "spark_job.py"
     spec = importlib.util.spec_from_file_location("spark_job", place)
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
