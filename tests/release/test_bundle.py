@@ -238,7 +238,7 @@ def test_croissant_says_where_rows_come_from_and_that_they_are_synthetic(bundles
         found = read(folder, "croissant.json")
         assert "http://mlcommons.org/croissant/1.1" in found["conformsTo"]
         assert found["rai:hasSyntheticData"] is True
-        assert "1500 rows" in found["prov:wasDerivedFrom"]["prov:label"]
+        assert "1,500 rows" in found["prov:wasDerivedFrom"]["prov:label"]
         assert found["distribution"][0]["sha256"] == file_digest(folder / "synthetic.csv")
         kinds = {field["name"]: field["dataType"] for field in found["recordSet"][0]["field"]}
         assert (kinds["emergency"], kinds["age"], kinds["admitted"]) == ("sc:Boolean", "sc:Integer", "sc:Date")

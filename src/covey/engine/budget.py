@@ -18,7 +18,7 @@ from typing import Any
 from covey.engine.entropy import SEEDED_MARK
 from covey.engine.gaussian import mu_above, rho_within
 from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
-from covey.errors import ArgumentError, InternalError, ParameterError, whole_number
+from covey.errors import ArgumentError, InternalError, ParameterError, counted, whole_number
 
 # Below the least the answer is noise alone, at a scale that integers still hold; beyond the most there is no privacy left.
 MIN_EPSILON = Fraction(1, 10**12)
@@ -123,6 +123,15 @@ class Budget:
         if self.persons:
             return "one person with all their rows"
         return "one row" if self.rows_per_person == 1 else f"one person with up to {self.rows_per_person} rows"
+
+    @property
+    def persons_covered(self) -> str:
+        """What the promise says about somebody's several rows, and on whose word."""
+        if self.persons:
+            return "all rows that the column of persons gives to the same person; that it does so is the owner's word"
+        if self.rows_per_person > 1:
+            return f"up to {self.rows_per_person} rows of a person together; that nobody has more is the owner's word"
+        return "each row by itself; nobody was asked whether a person has several, and whoever has is protected less"
 
     @property
     def size_is_secret(self) -> bool:
@@ -316,6 +325,20 @@ class PrivacyStatement:
     assumed: tuple[str, ...] = ()  # what the promise takes as public beside the schema, in sentences
     prior: str | None = None  # the fingerprint of an earlier bundle that was used as public information
     noise: tuple[str, ...] = ()  # the laws of all noise that was drawn, as the gate's book names them
+
+    @property
+    def size(self) -> str:
+        """How many units the real table has, in words: about so many where that is secret."""
+        units = counted(self.n, self.budget.counted.removesuffix("s"))
+        return f"about {units} (a noisy number)" if self.budget.size_is_secret else units
+
+    @property
+    def size_sentence(self) -> str:
+        """Whether that number is public."""
+        units = self.budget.counted
+        if self.budget.size_is_secret:
+            return f"How many {units} the real table has is secret; {self.n:,} is a noisy number of them."
+        return f"The number of {units}, {self.n:,}, is public."
 
     @property
     def noise_words(self) -> str:

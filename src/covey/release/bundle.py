@@ -234,7 +234,8 @@ def _tell(folder: Path, ready: Path, told: ReportInputs) -> None:
     else:
         release = _bounded(release, seen) if told.seen is None or release.own is None else release
         words = private_words(release, list(digests), told.mended)
-        (ready / "deployment.yaml").write_text(deployment(release, about.made), encoding="utf-8")
+        if not release.privacy.seeded:  # a trial is no deployment of differential privacy
+            (ready / "deployment.yaml").write_text(deployment(release, about.made), encoding="utf-8")
     (ready / "README.md").write_text(words, encoding="utf-8")
     write_document(ready / "croissant.json", croissant(release, digests, about.made))
     write_document(ready / "dcat.json", dcat(release, digests, about.made))

@@ -24,6 +24,7 @@ from covey.engine.codes.domain import Domain
 from covey.engine.codes.events import count_bins
 from covey.engine.codes.zeros import Across
 from covey.engine.draw.events import SequenceLaw
+from covey.engine.entropy import SEEDED_MARK
 from covey.engine.fit.centres import Triples
 from covey.engine.fit.events import EventModel, Tie
 from covey.engine.fit.spectrum import Spectrum
@@ -48,6 +49,7 @@ NUMBER = "number of events"  # what is measured of persons beside their columns
 FORMAT = 2  # of these two files; a reader refuses others
 NUMBERS, DESCRIPTION = "measurements.npz", "measurements.json"
 NOTE = "Outputs of the private mechanism, noise included: they cost nothing more. sd is the noise's standard deviation."
+SEEDED_NOTE = f"{SEEDED_MARK}: whoever knows the seed can subtract the noise. sd is the noise's standard deviation."
 ABOUT = {
     "cells": "counts of every cell, table after table; divided by per they are shares of units",
     "centred": "tables minus what their margins and the factors' references say; of all pairs the part above the diagonal",
@@ -64,7 +66,7 @@ def write_model(release: PrivateRelease, folder: Path) -> None:
     if release.measurements is not None:
         names = [field.name for part in release.described.tables for field in part.measured.coded.encoded]
         more = [NUMBER] if release.described.schema is None else []
-        write_measurements(release.measurements, [*names, *more], folder)
+        write_measurements(release.measurements, [*names, *more], folder, release.privacy.seeded)
 
 
 def model_arrays(fitted: Fitted) -> dict[str, Any]:
@@ -195,10 +197,13 @@ def pack(measured: Measurements) -> tuple[dict[str, Any], dict[str, Array]]:
     return {"n": measured.n, "measurements": listing}, arrays
 
 
-def write_measurements(measured: Measurements, names: Sequence[str], folder: Path) -> None:
+def write_measurements(measured: Measurements, names: Sequence[str], folder: Path, seeded: bool = False) -> None:
     """Both files; names are those of the columns."""
     facts, arrays = pack(measured)
-    write_document(folder / DESCRIPTION, {"format": FORMAT, "note": NOTE, "columns": list(names), **facts})
+    write_document(
+        folder / DESCRIPTION,
+        {"format": FORMAT, "note": SEEDED_NOTE if seeded else NOTE, "columns": list(names), **facts},
+    )
     np.savez(folder / NUMBERS, allow_pickle=False, **arrays)  # type: ignore[arg-type, unused-ignore]
 
 

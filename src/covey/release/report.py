@@ -179,6 +179,7 @@ def accuracy(release: PrivateRelease) -> Part:
     if found is not None and found.persons:
         by_group = [(WORDS[kind], f"≤ {charts.up(bound, 2)}") for kind, bound in (release.own or found.bound).items()]
     given: dict[str, Any] = {"bound": release.accuracy or NO_CERTIFICATE, "by_group": by_group, "groups": groups}
+    given["seeded"] = release.privacy.seeded
     given |= {"certificate": found, "misplaced": None if found is None else found.misplaced}
     given["whole"] = Distances({}) if release.own is None else release.own
     return section("accuracy", "How accurate it is", "accuracy.html", **given)

@@ -18,6 +18,7 @@ from covey.engine.budget import Budget, PrivacyStatement, shown
 from covey.engine.certificate import WORDS, Certificate
 from covey.engine.entropy import SEEDED_MARK
 from covey.engine.gaussian import epsilon_above
+from covey.errors import counted
 from covey.release.contents import LARGE_EPSILON, AnonymousRelease, AnyRelease, PrivateRelease
 from covey.release.model import read_json
 from covey.release.page import render
@@ -67,6 +68,8 @@ def private_facts(privacy: PrivacyStatement, version: str, mended: int | None = 
         "rows_per_person": budget.rows_covered,
         "n": privacy.n,
         "n_counts": budget.counted,
+        "n_is": "noisy: the real number is secret" if budget.size_is_secret else "public",
+        "rows_of_a_person": budget.persons_covered,
         "mechanism": privacy.mechanism,
         "noise": list(privacy.noise),
         "spent_in": budget.unit,
@@ -110,8 +113,10 @@ def evaluation_facts(privacy: PrivacyStatement) -> dict[str, str]:
     budget = privacy.budget
     return {
         "privacy parameters": f"{budget.parameters}; above {LARGE_EPSILON} a bundle says that ε is weak",
-        "variant": guarantee_words(budget),
-        "unit of privacy": f"{budget.protects}; {budget.rows_covered} rows of a person are covered",
+        "variant": f"{SEEDED_MARK}; without the seed {guarantee_words(budget)}"
+        if privacy.seeded
+        else guarantee_words(budget),
+        "unit of privacy": f"{budget.protects}: {budget.persons_covered}",
         "neighbouring datasets": ("unbounded" if budget.size_is_secret else "bounded")
         + f" ({budget.neighbours}): {budget.compared()}",
         "composition": "all charges of this release together are within ε and δ; other releases about the same people add up, "
@@ -242,7 +247,10 @@ def dcat(release: AnyRelease, files: Mapping[str, str], made: str) -> Any:
 
 
 def deployment(release: PrivateRelease, made: str) -> str:
-    """An entry for the registry of deployments, as YAML: readers of YAML 1.1 take 1e-06 for a text, and 1.0e-06 for a number."""
+    """An entry for the registry of deployments, of a release that is private, as YAML.
+
+    Readers of YAML 1.1 take 1e-06 for a text, and 1.0e-06 for a number.
+    """
     found = _document(
         "deployment.json", release, made, STEWARD=STEWARD, guarantee=guarantee_words(release.privacy.budget)
     )
@@ -253,16 +261,16 @@ def _document(template: str, release: AnyRelease, made: str, **given: Any) -> An
     several = release.described.schema is None
     title = "Synthetic tables of persons with their events" if several else "Synthetic table"
     if isinstance(release, AnonymousRelease):
-        counted = f"{release.n} rows"
+        size = counted(release.n, "row")
         promise = f"{release.group_size}-anonymous microaggregation, NOT differential privacy"
     else:
         budget = release.privacy.budget
-        counted = f"{release.privacy.n} {budget.counted}"
+        size = release.privacy.size
         promise = f"{guarantee_words(budget)}, {budget.parameters}, for {budget.protects}"
         if release.privacy.seeded:
             promise = "a trial with a declared seed, NOT private"
     given |= {"release": release, "made": made, "several": several, "title": title, "METHOD": METHOD}
-    given |= {"private": isinstance(release, PrivateRelease), "counted": counted, "promise": promise}
+    given |= {"private": isinstance(release, PrivateRelease), "counted": size, "promise": promise}
     return json.loads(render(template, **given))
 
 

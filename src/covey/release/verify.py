@@ -13,6 +13,7 @@ import numpy as np
 
 from covey.engine.budget import Budget, budget_for, parameters
 from covey.engine.models.tables.prior import Prior
+from covey.engine.unit import ADD_REMOVE
 from covey.errors import InputError, ParameterError, counted
 from covey.release.contents import About
 from covey.release.model import fitting, read_arrays, read_json, read_model
@@ -246,10 +247,14 @@ def cite(folder: Path) -> dict[str, str]:
     facts, n, promise = checked.facts, checked.facts["n"], str(checked.facts["guarantee"])
     if "epsilon" in facts:
         promise += f", {parameters(Fraction(facts['epsilon']), Fraction(facts['delta']))}, for {facts['unit']}"
+    about = "about " if facts.get("neighbours") == ADD_REMOVE else ""
     if checked.counted == "persons":
-        title, source = "Synthetic tables of {} with their events", f"confidential tables of {counted(n, 'person')}"
+        title, source = (
+            "Synthetic tables of {} with their events",
+            f"confidential tables of {about}{counted(n, 'person')}",
+        )
     else:
-        title, source = "Synthetic table of {}", f"a confidential table of {counted(n, 'row')}"
+        title, source = "Synthetic table of {}", f"a confidential table of {about}{counted(n, 'row')}"
     made, title = facts["about"]["made"], title.format(counted(checked.rows, checked.counted[:-1]))
     sentence = (
         f"{title}, made on {made} with covey {facts['covey']} from {source}; {promise}. "

@@ -144,7 +144,8 @@ def sample(  # click passes each option by its name
     given = f" with {', '.join(conditions)}" if conditions else ""
     drawn = counted(m, "person" if several else "row")
     facts = {"out": [str(place) for place in parts], "persons": m} if several else {"out": str(out), "rows": m}
-    say(as_json, {**facts, "where": list(conditions)}, f"{drawn}{given} → {', '.join(map(str, parts))}")
+    facts |= {"where": list(conditions), "seeded": release.privacy.seeded}
+    say(as_json, facts, f"{drawn}{given} → {', '.join(map(str, parts))}{_mark(release)}")
 
 
 @command("covey cite release/")
@@ -214,5 +215,14 @@ def tables(folder: Path, out: Path, as_json: bool) -> None:
 
     if is_bundle(out.parent):
         raise ParameterError(f"{out} is inside a bundle and would change it. Choose another place.")
-    written = write_tables(load(folder), out)
-    say(as_json, {"files": [str(path) for path in written]}, "\n".join(f"→ {path}" for path in written))
+    release = load(folder)
+    written = write_tables(release, out)
+    facts = {"files": [str(path) for path in written], "seeded": release.privacy.seeded}
+    say(as_json, facts, "\n".join(f"→ {path}" for path in written) + _mark(release))
+
+
+def _mark(release: Any) -> str:
+    """A line that says of a seeded bundle that it is not private."""
+    from covey.engine.entropy import SEEDED_MARK
+
+    return f"\n{SEEDED_MARK}" if release.privacy.seeded else ""

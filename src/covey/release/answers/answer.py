@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import wraps
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
+from covey.engine.entropy import SEEDED_MARK
 from covey.errors import ArgumentError, ParameterError
 from covey.markup import Html, tag
 from covey.release.answers.estimates import Estimate
@@ -52,6 +54,7 @@ class Answer:
     about: About  # the "population", of which the confidential table is a sample, or that "table" itself
     method: str
     note: str = ""  # which values limits moved, which categories are several in one, or why there is no answer
+    seeded: bool = False  # whether the release was made with a seed, so that it is not private
 
     @property
     def refused(self) -> bool:
@@ -60,10 +63,15 @@ class Answer:
 
     def __repr__(self) -> str:
         if self.refused:
-            return f"{self.question}: no answer, because {self.note}"
+            return f"{self.question}: no answer, because {self.note}{self.mark}"
         value, low, high = (shown(number, self.se) for number in (self.value, self.low, self.high))
         interval = f"{self.confidence:.0%} interval {low} to {high} (about the {self.about}; {self.method})"
-        return f"{self.question} = {value}, {interval}" + (f"\nnote: {self.note}" if self.note else "")
+        return f"{self.question} = {value}, {interval}" + (f"\nnote: {self.note}" if self.note else "") + self.mark
+
+    @property
+    def mark(self) -> str:
+        """A line that says of a seeded release that it is not private."""
+        return f"\n{SEEDED_MARK}" if self.seeded else ""
 
     def as_dict(self) -> dict[str, Any]:
         """For a JSON answer; what is not answered is null."""
@@ -126,7 +134,11 @@ class AnswerTable(Sequence[Answer]):
         rest = ["  ".join(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)) for row in cells]
         reasons = ["", *(f"  {a.note}" if a.refused else "" for a in self)]
         lines = [f"{x}  {y}{why}" for x, y, why in zip(first, rest, reasons, strict=True)]
-        return "\n".join([self._opening, *lines, *(f"note: {note}" for note in self.notes)])
+        return "\n".join([self._opening, *lines, *(f"note: {note}" for note in self.notes)]) + self._mark
+
+    @property
+    def _mark(self) -> str:
+        return next((a.mark for a in self), "")
 
     @property
     def _opening(self) -> str:
@@ -149,9 +161,31 @@ class AnswerTable(Sequence[Answer]):
             if a.refused:
                 cells = [tag("td", f"no answer: {a.note}", colspan="3", style=pad)]
             rows.append(tag("tr", tag("td", label or a.question, style=pad), *cells))
-        lines = [self._opening, *(f"note: {note}" for note in self.notes)]
+        lines = [self._opening, *(f"note: {note}" for note in self.notes), *([SEEDED_MARK] if self._mark else [])]
         foot = [tag("div", line, style="opacity:.8;font-size:.9em") for line in lines]
         return tag("div", tag("table", tag("tbody", rows), style="border-collapse:collapse;background:none"), *foot)
+
+
+Question = TypeVar("Question", bound=Callable[..., Any])
+
+
+def of_a_release(question: Question) -> Question:
+    """A question whose first argument is a release, with answers that say where it was made with a seed."""
+
+    @wraps(question)
+    def asked(release: Any, *arguments: Any, **options: Any) -> Any:
+        return marked(question(release, *arguments, **options), release.privacy.seeded)
+
+    return cast(Question, asked)
+
+
+def marked(found: Any, seeded: bool) -> Any:
+    """Answers of a release that was made with a seed, or not."""
+    if not seeded:
+        return found
+    if isinstance(found, AnswerTable):
+        return replace(found, answers=tuple(replace(answer, seeded=True) for answer in found))
+    return replace(found, seeded=True)
 
 
 def answers(  # one for each number of an estimate

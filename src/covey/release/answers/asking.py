@@ -26,7 +26,7 @@ import numpy as np
 
 from covey.engine.measurement import TAILS
 from covey.errors import CannotAnswerError, ParameterError, nearest
-from covey.release.answers.answer import About, Answer, AnswerTable, answers, checked
+from covey.release.answers.answer import About, Answer, AnswerTable, answers, checked, of_a_release
 from covey.release.answers.columns import MISSING, Columns
 from covey.release.answers.estimates import Estimate
 
@@ -82,6 +82,7 @@ CONDITIONS = {
 }
 
 
+@of_a_release
 def ask(release: Release, question: str, **options: Any) -> Answer | AnswerTable:
     """The answer to a question in words; options are `confidence` and `about`. A refusal shows a near question that works."""
     try:

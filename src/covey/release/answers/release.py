@@ -18,7 +18,18 @@ from covey.errors import CannotAnswerError, ParameterError, counted, whole_numbe
 from covey.markup import card
 from covey.release.answers import asking, follows, quantiles, regression
 from covey.release.answers import replicates as again
-from covey.release.answers.answer import About, Answer, AnswerTable, Per, Wanted, answers, checked, in_library, shown
+from covey.release.answers.answer import (
+    About,
+    Answer,
+    AnswerTable,
+    Per,
+    Wanted,
+    answers,
+    checked,
+    in_library,
+    of_a_release,
+    shown,
+)
 from covey.release.answers.bands import ReportBands
 from covey.release.answers.columns import Columns, Conditions, named, said, together
 from covey.release.answers.estimates import (
@@ -192,6 +203,7 @@ class Release(PrivateRelease):
         """The answer to a question in words, as `covey ask` takes them: "average age by ward", "top 5 ward"."""
         return asking.ask(self, question, confidence=confidence, about=about)
 
+    @of_a_release
     def share(  # how the answer is wanted comes after the question
         self,
         of: Conditions,
@@ -223,6 +235,7 @@ class Release(PrivateRelease):
         note = together(self.columns.notes_of(of), self.columns.notes_of(given))
         return self._answer(question, estimate, (top, bottom), wish, (0.0, 1.0), note)
 
+    @of_a_release
     def count(self, of: Conditions, by: str | None = None, *, confidence: float = 0.95) -> Any:
         """How many rows of the confidential table, or persons, or events, meet some conditions; n must be public.
 
@@ -251,6 +264,7 @@ class Release(PrivateRelease):
 
         return self._by_group(by, ask)
 
+    @of_a_release
     def mean(  # how the answer is wanted comes after the question
         self,
         column: str,
@@ -325,6 +339,7 @@ class Release(PrivateRelease):
         method = f": of where {column!r} lies inside them only bounds are known" * bounded
         return self._answer(question, estimate, (top, bottom), wish, ends, note, method)
 
+    @of_a_release
     def rate(
         self,
         of: Conditions | None = None,
@@ -351,6 +366,7 @@ class Release(PrivateRelease):
 
         return self._by_group(by, ask)
 
+    @of_a_release
     def wait(self, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """The mean time from an event to the person's next one, in units of the order column (days for dates).
 
@@ -375,6 +391,7 @@ class Release(PrivateRelease):
         how = f", in bins of {order!r}; of where events lie inside them only bounds are known; in {unit}"
         return self._answer("wait", estimate, (self.events, {}), wish, (0.0, np.inf), "", how)
 
+    @of_a_release
     def quantile(  # how the answer is wanted comes after the question
         self,
         column: str,
@@ -390,6 +407,7 @@ class Release(PrivateRelease):
             raise ParameterError(f"q must be one number between 0 and 1, got {q!r}. Ask once for each.")
         return quantiles.quantile(self, column, float(q), where or {}, self.wish(per, confidence, about))
 
+    @of_a_release
     def correlation(self, x: str, y: str, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """Pearson's correlation of two numbers or flags, over rows that have both."""
         if self.columns.place(x) == self.columns.place(y) and self.columns.field(x) == self.columns.field(y):
@@ -399,6 +417,7 @@ class Release(PrivateRelease):
         found = answers(estimate, [question], checked(confidence), about, estimate.words(), (-1.0, 1.0), note)[0]
         return self.of_persons(found, [self.columns.place(own) for own in (x, y)], "person")
 
+    @of_a_release
     def regress(
         self, formula: str, family: str = "linear", *, confidence: float = 0.95, about: About = "population"
     ) -> AnswerTable:
@@ -418,6 +437,7 @@ class Release(PrivateRelease):
         """Coefficients of a logistic regression: `regress` with a flag, or one category, as outcome."""
         return self.regress(formula, "logistic", confidence=confidence, about=about)
 
+    @of_a_release
     def interval(  # the function, and how its interval is wanted
         self,
         function: Callable[[Any], float],
@@ -570,7 +590,7 @@ class Release(PrivateRelease):
     def _repr_html_(self) -> str:
         """For notebooks: what it is, and what to ask."""
         names, more = [name for name, _ in self.described.fields], ", rate, wait" if self.several else ""
-        held = f"{self.parts.m:,} synthetic, of {self.privacy.n:,} confidential {self.privacy.budget.counted}"
+        held = f"{self.parts.m:,} synthetic, of {self.privacy.size}, confidential"
         facts = [
             ("Guarantee", str(self.privacy)),
             ("Persons" if self.several else "Rows", held),
