@@ -33,9 +33,9 @@ import covey.synthesizers.private
 from audits import events
 from audits.evidence import names_of_spending, unproven, unspent
 from audits.faces import hearing, leaving
-from covey.engine.budget import rho_for
 from covey.engine.entropy import Streams
 from covey.engine.gate import Gate
+from covey.engine.gaussian import rho_within
 from covey.errors import CoveyError, InternalError
 
 SLACK = 1e-9  # for the floating point of this file, relative
@@ -256,7 +256,7 @@ def named_chance(line, threshold, count):
 def promise_broken(privacy):
     """Whether a statement may spend more than its ε and δ prove: the amounts with what naming labels leaves of δ."""
     budget, apart = privacy.budget, sum((charge.delta for charge in privacy.charges), Fraction(0))
-    return not budget.pure and budget.amount > rho_for(budget.epsilon, budget.delta - apart, budget.accounting)
+    return not budget.pure and budget.amount > rho_within(budget.epsilon, budget.delta - apart)
 
 
 def bingham_loss(A, B, directions):

@@ -38,7 +38,7 @@ from benchmarks.numeric.real import load
 from benchmarks.numeric.tables import Column, Table
 from benchmarks.peers import characters
 from benchmarks.peers.mixed import split
-from covey.engine.budget import rho_for
+from covey.engine.gaussian import rho_within
 
 CANDIDATES = 40_000
 PARTS = 20  # quantiles of a number whose pairs are kept
@@ -59,7 +59,7 @@ class Promise:
     def rho(self, epsilon: float) -> float:
         """Of Gaussian noise with this ε."""
         delta = Fraction(self.delta).limit_denominator(10**15)
-        return float(rho_for(Fraction(epsilon).limit_denominator(10**9), delta))
+        return float(rho_within(Fraction(epsilon).limit_denominator(10**9), delta))
 
     @cached_property
     def rest(self) -> float:

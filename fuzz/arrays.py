@@ -1,4 +1,4 @@
-"""Arrays in Python, without a schema: bits, codes and points of a body, either method, either source of noise.
+"""Arrays in Python, without a schema: bits, codes and points of a body, either method.
 
 What was accepted by `prepare`, or for the paper's method by the constructor, is fitted, and what is drawn keeps its domain.
 """
@@ -13,7 +13,7 @@ import covey
 from covey.errors import CoveyError
 from fuzz.cases import Chance
 
-ARRAYS = ("bits", "codes", "body", "paper", "noise opendp", "at_most", "anonymous")
+ARRAYS = ("bits", "codes", "body", "paper", "at_most", "anonymous")
 
 
 def fit_arrays(seed: int) -> set[str]:
@@ -40,11 +40,7 @@ def fit_arrays(seed: int) -> set[str]:
     if what == "paper":
         options |= {"method": "paper"}
         delta = 0.0
-    if what in ("bits", "codes") and chance.once_in(4):
-        options["noise"] = "opendp"
-        named.add("array noise opendp")
-    else:
-        options["seed"] = seed
+    options["seed"] = seed
     try:
         if what == "anonymous":
             method = chance.choice(["tree", "paper", "mdav", "best"])

@@ -445,7 +445,7 @@ def test_a_release_by_person_costs_one_epsilon_and_says_so(desk):
     assert "MRN0" not in written["report.html"]
     refused = run("release visits.csv --schema public.json --epsilon 0.1 --dataset visits --out second")
     assert refused.exit_code != 0
-    assert "persons with all their rows" in refused.stderr
+    assert "kept for a person with all rows" in refused.stderr
     assert run(order("third", more="--dataset visits")).exit_code == 0
 
 

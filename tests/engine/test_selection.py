@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from covey.engine.budget import Budget, Charge, PrivacyStatement, make_budget, rho_for
+from covey.engine.budget import Budget, Charge, PrivacyStatement, make_budget
 from covey.engine.entropy import Streams
 from covey.engine.gate import Exact, Gate, selection_threshold
+from covey.engine.gaussian import rho_within
 from covey.engine.sensitivity import Sensitivity
 from covey.errors import InternalError
 
@@ -107,7 +108,7 @@ def test_labels_cost_a_part_of_delta_which_the_rest_does_not_have():
     plain, learning = make_budget(1, 1e-6), make_budget(1, 1e-6, labels=True)
     assert learning.delta == plain.delta == Fraction(1, 10**6)
     assert learning.selection == Fraction(1, 10**7)
-    assert learning.amount == rho_for(Fraction(1), Fraction(9, 10**7)) < plain.amount
+    assert learning.amount == rho_within(Fraction(1), Fraction(9, 10**7)) < plain.amount
     assert make_budget(1, 0, labels=True).selection == 0
 
 

@@ -215,7 +215,6 @@ OF_REGAIN = {
     "delta": [-1.0, -0.1, 1.0, "x"],
     "neighbours": ["add-remove"],
     "rows_per_person": [0],
-    "noise": ["none"],
     "certificate_share": [1, -0.1],
     "domain": [[], [0], [2.5]],
     "at_most": [[([0, 1], -1)], [([0, 0], 1)], [([0, 1], 1), ([1, 2], 1)], 3],

@@ -20,13 +20,13 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from covey.engine.budget import exact, make_budget
-from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
+from covey.engine.unit import ADD_REMOVE, ALL_ROWS, Unit
 from covey.errors import (
     ArgumentError,
     CoveyError,
@@ -39,7 +39,7 @@ from covey.errors import (
 from covey.ledger import DatasetStatus, Event, Ledger, default_ledger_path
 from covey.release.answers.load import stored
 from covey.release.bundle import ReportInputs, add_words, claim_target, publish
-from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About, AnonymousRelease
+from covey.release.contents import About, AnonymousRelease
 from covey.release.places import (
     WORDS_SUMS,
     check_disk,
@@ -55,8 +55,7 @@ from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 from covey.synthesizers.learning import too_wide
 from covey.tables.column_drafts import LEFT_OUT, TWO_READINGS, strays
 from covey.tables.columns import renamed
-from covey.tables.description import Description, is_package
-from covey.tables.dialects import Dialect
+from covey.tables.description import Description
 from covey.tables.document import as_json
 from covey.tables.drafting import DOUBTED, UNNAMED
 from covey.tables.metadata import imported
@@ -64,96 +63,49 @@ from covey.tables.reading import Prepared, TableRead
 from covey.tables.schema import LEARN
 from covey.tables.sources.databases import Database
 from covey.workflow.evaluating import evaluate
+from covey.workflow.order import (
+    MISFITS,
+    OF_ONE_TABLE,
+    AnonymousOrder,
+    PrivateOrder,
+    as_words,
+    described,
+    from_words,
+    not_taken,
+    requested_budget,
+    said,
+)
 from covey.workflow.preparing import PLAIN, Drafted, Fit, check, draft, fit_of, plan, propose, with_proposal
 
 # From elsewhere.
 __all__ = [
+    "MISFITS",
+    "OF_ONE_TABLE",
+    "AnonymousOrder",
     "Description",
     "Drafted",
     "Fit",
+    "PrivateOrder",
+    "as_words",
     "check",
+    "described",
     "draft",
     "evaluate",
+    "from_words",
     "imported",
+    "not_taken",
     "plan",
     "propose",
+    "requested_budget",
+    "said",
     "with_proposal",
 ]
 
-MISFITS = Fraction(1, 20)  # of a column's cells: more than stray errors, less than a wrong unit or a wrong limit
 STAGES = ("checking", "reading", "charging", "measuring", "writing")  # anonymous releases have no charge
-
-# What orders of persons with events do not say, and why: whoever releases, plans or asks in a form reads it here.
-OF_ONE_TABLE = {
-    "person": "the package already names the column that identifies the person",
-    "rows_per_person": "a package protects all rows of a person, however many there are",
-    "group_size": (
-        "anonymous groups of linked tables would protect nobody. Use covey release, which protects persons with all their events"
-    ),
-    "sensitive": "anonymous groups need a single table",
-    "learn_relations": "relations are looked for between the columns of one table",
-}
 
 OnStage = Callable[[str], None]  # is told each stage as it begins
 LEAST_EPSILON = Fraction(1, 10**9)  # below it noise may not fit its sampler, which is seen after the charge
 CHARGE_STAYS = "The charge was made before this happened. It is not refunded, since noise may already have been drawn."
-
-# Orders.
-
-
-@dataclass(frozen=True)
-class PrivateOrder:
-    """A differentially private release, as a steward asks for it.
-
-    With `learn`, limits and categories of all fields that the schema does not confirm are learned with noise; without a schema,
-    those of all columns, of which names and types are then public.
-    """
-
-    table: Path | Database
-    schema: Path | None
-    out: Path
-    epsilon: Fraction | float | None
-    delta: Fraction | float = 0
-    dataset: str | None = None
-    rows: int | None = None
-    person: str | None = None
-    columns: tuple[str, ...] = ()  # to keep; all, if none is named
-    important: tuple[tuple[str, ...], ...] = ()
-    target: str | None = None
-    triples: int | None = None
-    prior: Path | None = None
-    rows_per_person: int = 1
-    neighbours: Neighbours = REPLACE
-    parquet: bool = False
-    confirm_large_epsilon: bool = False
-    accept_misfits: Fraction | float = MISFITS
-    seed: int | None = None
-    log: Path | None = None
-    dialect: Dialect = PLAIN
-    ledger: Path | None = None
-    force: bool = False
-    purpose: str = "release"
-    learn: bool = False
-    learn_relations: bool = False
-    about: About = NOTHING_SAID
-
-
-@dataclass(frozen=True)
-class AnonymousOrder:
-    """An anonymous release: groups of at least `group_size` rows, not differentially private."""
-
-    table: Path | Database
-    schema: Path | None
-    out: Path
-    group_size: int
-    method: Literal["tree", "paper", "mdav", "best"] = "tree"
-    sensitive: tuple[str, ...] = ()
-    rows: int | None = None
-    parquet: bool = False
-    seed: int | None = None
-    log: Path | None = None
-    dialect: Dialect = PLAIN
-    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,51 +122,6 @@ class Released:
     left_out: tuple[str, ...] = ()
     relations: tuple[str, ...] = ()
     mended: int | None = None  # rows that were altered after drawing for the rules' sake; None where there are no rules
-
-
-def not_taken(described: Description | None) -> Mapping[str, str]:
-    """What an order of these tables does not say, and why."""
-    return {} if described is None or described.schema is not None else OF_ONE_TABLE
-
-
-def said(order: PrivateOrder | AnonymousOrder) -> dict[str, Any]:
-    """What an order says beside what holds where nothing is said, by name."""
-    own = {field.name: (getattr(order, field.name), field.default) for field in fields(order)}
-    return {name: value for name, (value, plain) in own.items() if plain is MISSING or value != plain}
-
-
-def as_words(order: PrivateOrder | AnonymousOrder) -> dict[str, Any]:
-    """What an order says, in types that JSON has: for whoever carries it out elsewhere."""
-    plain = {name: value.to_dict() if isinstance(value, About) else value for name, value in said(order).items()}
-    return {name: str(value) if isinstance(value, Path | Fraction) else value for name, value in plain.items()}
-
-
-def from_words(words: Mapping[str, Any]) -> PrivateOrder | AnonymousOrder:
-    """The order that was written down so."""
-    read: dict[str, Callable[[Any], Any]] = dict.fromkeys(("table", "schema", "out", "ledger"), Path)
-    read |= {"epsilon": Fraction, "delta": Fraction, "accept_misfits": Fraction, "about": About.from_dict}
-    read |= {"important": lambda pairs: tuple(map(tuple, pairs)), "sensitive": tuple, "columns": tuple}
-    own = {name: read[name](value) if name in read and value is not None else value for name, value in words.items()}
-    return PrivateOrder(**own) if "epsilon" in own else AnonymousOrder(**own)
-
-
-def described(table: Path | Database, schema: Path | None) -> tuple[Description | None, Any]:
-    """What is known of tables, and where they lie: a schema beside one table, or a package file that says both.
-
-    None where neither is given: then all is to be learned.
-    """
-    if isinstance(table, Path) and is_package(table):
-        if schema is not None:
-            raise ArgumentError("a package already describes its tables. Leave out ", "schema", ".")
-        found = Description.load(table)
-        places = found.places(table)
-        return found, next(iter(places.values())) if found.schema is not None else places
-    if schema is None:
-        return None, table
-    found = Description.load(schema)
-    if found.schema is None:
-        raise ArgumentError("", "schema", f" describes several tables: give {schema} in place of the table.")
-    return found, table
 
 
 # A release.
@@ -258,17 +165,6 @@ def release(
     # Where the number of rows is secret, as many are drawn as were measured.
     asked = order.rows if order.neighbours == ADD_REMOVE else rows
     return released(order.out, carry_out(account, synth, prepared, asked, listen, before_charge))
-
-
-def requested_budget(order: PrivateOrder) -> tuple[Fraction, Fraction]:
-    """ε and δ of an order, exactly; a weak guarantee needs a word of its own."""
-    if order.epsilon is None:
-        raise ArgumentError("give ", "epsilon", ", the privacy budget of this release.")
-    epsilon, delta = exact(order.epsilon, "epsilon"), exact(order.delta, "delta")
-    if epsilon > LARGE_EPSILON and not order.confirm_large_epsilon:
-        weak = f"epsilon = {float(epsilon):g} is above {LARGE_EPSILON}, a weak guarantee."
-        raise ArgumentError(f"{weak} Say ", "confirm_large_epsilon", " to go on.")
-    return epsilon, delta
 
 
 def _check_asked(order: PrivateOrder, found: Description | None) -> None:
