@@ -6,11 +6,11 @@ RUN := $(ENV)/bin/
 STAMP := $(ENV)/.installed
 export OPENBLAS_NUM_THREADS ?= 2
 # Workers take the cores: more threads would only wait for each other. A third one fills the time that browsers and Spark wait.
-test quick dist minimum: export OPENBLAS_NUM_THREADS = 1
+test quick engine dist minimum: export OPENBLAS_NUM_THREADS = 1
 # Bytecode is kept, whatever the machine says: workers and the hundreds of processes of tests would all compile covey anew.
-test quick dist minimum: export PYTHONDONTWRITEBYTECODE =
+test quick engine dist minimum: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test quick dist minimum check bench bench-nist bench-peers figures audit trust fuzz attacks docs docs-look tour clean
+.PHONY: demo test quick engine dist minimum check bench bench-nist bench-peers figures audit trust fuzz attacks docs docs-look tour clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "covey needs Python 3.11 or newer")'
@@ -50,6 +50,14 @@ QUICK := tests/engine/codes tests/engine/draw tests/paper/test_groups.py tests/e
 quick: $(STAMP)
 	$(RUN)ruff check .
 	$(RUN)pytest -n 2 $(QUICK)
+
+# The engine's tests with the engine's own dependencies alone: no frames, no files, no screens are installed beside it.
+ENGINE := build/engine-env
+engine: pyproject.toml constraints.txt
+	$(PYTHON) -m venv --clear $(ENGINE)
+	$(ENGINE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . \
+		pytest pytest-xdist hypothesis mpmath dp-accounting array-api-compat array-api-strict opendp
+	$(ENGINE)/bin/python -m pytest -n 2 tests/engine
 
 # What goes to a package index, and whether it works: the quick tests from the unpacked source distribution, the demonstration
 # from the wheel in a clean environment.
