@@ -181,7 +181,7 @@ def checked(kept):
     promises, rows = all_checks() | long_checks(), {}
     for name, words in kept.items():
         kind, _, ride = name.partition(": ")
-        many = not words and ride and kind in ("odometer", "files")
+        many = not words and ride and kind in ("odometer", "files", "drawn synthesizer", "drawn order")
         rows.setdefault((kind if many else name, promises[name].promise, words or "kept"), []).append(name)
     return [
         f"| {title}{f': {len(names)} rides' if len(names) > 1 else ''} | {promise} | {found} |"

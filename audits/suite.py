@@ -8,7 +8,7 @@ from functools import cache, partial
 from unittest.mock import patch
 
 import covey.engine.exact
-from audits import accounts, checks, faults, learned, mechanisms, methods, relations
+from audits import accounts, checks, drawn, faults, learned, mechanisms, methods, relations
 from audits.case import Case
 from audits.checks import Check
 from audits.filters import filter_kept
@@ -34,16 +34,23 @@ def all_checks():
     """Checks by name; those of the odometer compare whole bundles where the ride asks for it."""
     promise = "no charge spends more than its amount, and nothing leaves unpaid"
     driven = [Check(f"odometer: {name}", promise, partial(ride, one)) for name, one in all_rides().items()]
-    return {check.name: check for check in [*checks.checks(), *accounts.checks(), *learned.checks(), *driven]}
+    return {
+        check.name: check
+        for check in [*checks.checks(), *accounts.checks(), *learned.checks(), *drawn.checks(), *driven]
+    }
 
 
 @cache
 def long_checks():
-    """Other caps of the ledger, and the odometer once more with every file of every bundle: minutes, for `make audit`."""
+    """Other caps of the ledger, rides of hundreds of drawn options, and the odometer once more with every file of every bundle.
+
+    Minutes, for `make audit`.
+    """
     promise = "every file of a bundle is the same for neighbours, byte for byte"
     driven = {f"files: {name}": replace(one, files=True) for name, one in all_rides().items() if not one.files}
     caps = Check("filter: other caps", all_checks()["filter"].promise, partial(filter_kept, other_caps=True))
-    return {caps.name: caps} | {name: Check(name, promise, partial(ride, one)) for name, one in driven.items()}
+    more = {check.name: check for check in drawn.checks(long=True)}
+    return {caps.name: caps} | more | {name: Check(name, promise, partial(ride, one)) for name, one in driven.items()}
 
 
 @cache
