@@ -1,6 +1,6 @@
 """How often covey's intervals hold the truth, and how wide they are: fresh resamples of public tables, a release of each.
 
-python -m benchmarks.intervals [--settings "nltcs;plants, 69"] [--releases 60] [--replicates 0] [--averaged] [--without-naive]
+python -m benchmarks.intervals [--settings "nltcs;plants, 69"] [--releases 60] [--replicates 0] [--without-naive]
     [--rounds FILE] [--out docs/benchmarks]
 
 A public table is the population. Each round resamples as many rows from it, releases them, and asks: shares, pair shares,
@@ -8,7 +8,7 @@ conditional shares, group means, correlations, regressions with eight regressors
 against the resampled table; its standard error is over releases, because answers of one release share their noise. Width is
 relative to the interval that the confidential rows themselves would give. "naive" is what textbook formulas give on as
 many synthetic rows. With --replicates so many are made of each release, and any function's intervals (a share of three
-columns, a ratio of odds) are counted, under names of their own; with --averaged also regressions averaged with them.
+columns, a ratio of odds) are counted, under names of their own.
 
 A fresh sample of questions is asked of every release. Writes one line a setting and statistic to
 intervals.csv as it goes, and intervals.md from it. With --rounds each release is written to a file when it is done, and a run
@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 
 import covey
-from benchmarks.questions import DATA, REGRESSORS, adult, bits, functions, questions, regression
+from benchmarks.questions import DATA, adult, bits, functions, questions
 from covey.engine.entropy import Streams
 from covey.errors import CannotAnswerError
 from covey.release.answers.answer import Answer
@@ -44,8 +44,6 @@ KINDS = (
     "logistic regression",
 )
 MORE = (
-    "linear regression, averaged",
-    "logistic regression, averaged",
     "share of three, replicates",
     "log odds ratio, replicates",
 )
@@ -68,11 +66,9 @@ SETTINGS = {
 
 
 def with_replicates(population, table, release, generator, options):
-    """Hits and widths of intervals for functions, and of averaged regressions if they are wanted."""
+    """Hits and widths of intervals for functions."""
     out = defaultdict(lambda: defaultdict(list))
     count = options.replicates
-    if options.averaged:
-        with_averages(out, population, table, release, generator, count)
     frames, truths = release.replicates(count), Mechanism(release).truth(Streams.from_seed(0))
     for kind, function in functions(population, generator):
         value, truth = function(release.rows()), function(truths)
@@ -83,25 +79,6 @@ def with_replicates(population, table, release, generator, options):
         out[kind]["refused"].append(0)
         count_in(out[kind], p, t, function(population.columns), function(table), None)
     return out
-
-
-def with_averages(out, population, table, release, generator, count):
-    """Hits and widths of regressions averaged with replicates, which takes as many runs again."""
-    sharper = release.sharpened(count)
-    for _ in range(2):
-        y, *xs = generator.choice(population.numbers, min(REGRESSORS + 1, len(population.numbers)), replace=False)
-        for family in ("linear", "logistic") if y in population.flags else ("linear",):
-            ask, fit, _ = regression(y, xs, family)
-            kind = f"{family} regression, averaged"
-            try:
-                plain = [ask(release, {"about": about}) for about in ("population", "table")]
-                found = [ask(sharper, {"about": about}) for about in ("population", "table")]
-            except CannotAnswerError:
-                out[kind]["refused"].append(1)
-                continue
-            out[kind]["refused"].append(0)
-            for i, (p, t, truth, own) in enumerate(zip(*found, fit(population.columns), fit(table), strict=True)):
-                count_in(out[kind], p, t, truth, own, np.sqrt(max(plain[0][i].se ** 2 - plain[1][i].se ** 2, 1e-30)))
 
 
 def count_in(line, p, t, truth, own, sampling):
@@ -195,9 +172,7 @@ def page(lines):
         "",
         "P(A given B) misses its aim of 1.3 times with 16 columns: this would take a fifth less variance of the noise. Every",
         "mean and every product is measured once, with independent noise, so there is no other measurement to combine it",
-        "with: what is measured already determines the only unbiased estimate. Averaging with replicates leaves it there; it",
-        "does shorten regressions (`release.sharpened(8)`): least squares from 2.58 to 2.31 times, logistic regression from",
-        "2.76 to 2.42, in four releases with the noise of an earlier version. With 69 and 100 columns nearly all regressions on",
+        "with: what is measured already determines the only unbiased estimate. With 69 and 100 columns nearly all regressions on",
         "eight terms are refused, and widths of pairs miss their aim of 3 times under pure ε. Where rows were cut (kdd) all",
         "questions about pairs are refused. Intervals for any function (16 replicates) hold as often as they say for what two",
         "columns determine, here an odds ratio; a share of three columns is held too rarely about the table itself, because",
@@ -222,9 +197,6 @@ def main():
     parser.add_argument("--releases", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--replicates", type=int, default=0, help="measure only what rests on so many of them")
-    parser.add_argument(
-        "--averaged", action="store_true", help="with them regressions that are averaged: twice the time"
-    )
     parser.add_argument("--without-naive", dest="naive", action="store_false", help="draw no rows: half the time")
     parser.add_argument("--rounds", type=Path, help="a file of releases that were measured: a stopped run goes on")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks"))

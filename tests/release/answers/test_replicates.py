@@ -8,7 +8,6 @@ import threading
 import numpy as np
 import polars as pl
 import pytest
-from scipy.special import stdtrit
 
 import covey
 from audits.odometer import cheap_fits
@@ -17,12 +16,11 @@ from covey.engine.entropy import Streams
 from covey.engine.progress import Progress, silent
 from covey.errors import CannotAnswerError, ParameterError
 from covey.release.answers import replicates
-from covey.release.answers.estimates import Rows
 from covey.release.answers.replicates import Mechanism
 from covey.tables.schema import Field, Schema
 from tests.engine.test_progress import Terminal
 from tests.release.answers.test_persons import PACKAGE, persons
-from tests.release.answers.test_release import FLAGS, flags, least_squares, logistic
+from tests.release.answers.test_release import FLAGS, flags
 
 pytestmark = pytest.mark.filterwarnings("ignore::covey.errors.CoveyWarning")
 
@@ -68,59 +66,6 @@ def test_an_interval_for_a_function_says_that_it_is_approximate(release):
     assert (table.question, table.about) == ("function", "table")
 
 
-def near(sharper):
-    """Rows of the replicates drawn from the release's own centres: so that averaging pays on any machine."""
-    rows = sharper.centres_rows.codes
-    picked = [np.random.default_rng(seed).choice(len(rows), 20_000, replace=False) for seed in range(len(sharper.runs))]
-    runs = [dataclasses.replace(run, rows=Rows(rows[own])) for run, own in zip(sharper.runs, picked, strict=True)]
-    return dataclasses.replace(sharper, runs=tuple(runs))
-
-
-def test_regressions_are_averaged_with_replicates(release):
-    """Value and half-width are the means of the measured ones and the centres'; other answers stay as they are."""
-    with cheap_fits():
-        sharper = near(release.sharpened(6, seed=2))
-    for family in ("linear", "logistic"):
-        own, found = (r.regress("f ~ e + d", family)["e"] for r in (release, sharper))
-        F = sharper.centres_rows.codes[:, [5, 4, 3]].astype(float)
-        modelled = least_squares(F[:, 0], *F[:, 1:].T)[1] if family == "linear" else logistic(F[:, 0], *F[:, 1:].T)[1]
-        assert found.value == pytest.approx((own.value + modelled) / 2, abs=1e-6)
-        assert "averaged with 6 replicates, approximate" in found.method
-        errors = []
-        for run in sharper.runs:
-            G = run.rows.codes[:, [5, 4, 3]].astype(float)
-            fit = least_squares if family == "linear" else logistic
-            errors.append(fit(G[:, 0], *G[:, 1:].T)[1] - modelled)
-        half = ((own.high - own.low) / 2 + stdtrit(6, 0.975) * np.sqrt(np.mean(np.square(errors)))) / 2
-        assert (found.high - found.low) / 2 == pytest.approx(half, rel=1e-6)
-        table = sharper.regress("f ~ e + d", family, about="table")["e"]
-        assert table.high - table.low < found.high - found.low
-    assert repr(sharper.correlation("a", "b")) == repr(release.correlation("a", "b"))
-    with pytest.raises(ParameterError, match="Fewer say next to nothing"):
-        release.sharpened(2)
-
-
-def test_no_interval_becomes_longer_by_averaging(release):
-    """Replicates that are far off their centres would lengthen the interval; a plain mean of the half-widths does."""
-    with cheap_fits():
-        sharper = near(release.sharpened(6, seed=2))
-    wrong = []
-    for seed, run in enumerate(sharper.runs):
-        codes = run.rows.codes.copy()
-        flipped = np.random.default_rng(seed).random(len(codes)) < 0.2
-        codes[:, 5] = codes[:, 4] ^ flipped  # an outcome that follows e, as it does not in the release
-        wrong.append(dataclasses.replace(run, rows=Rows(codes), table=None))
-    worse = dataclasses.replace(sharper, runs=tuple(wrong))
-    for family in ("linear", "logistic"):
-        own, better, same = (r.regress("f ~ e + d", family) for r in (release, sharper, worse))
-        for term in ("e", "d"):
-            width = own[term].high - own[term].low
-            assert better[term].high - better[term].low <= width * (1 + 1e-9)
-            assert same[term].high - same[term].low <= width * (1 + 1e-9)
-        assert better["e"].high - better["e"].low < own["e"].high - own["e"].low
-        assert repr(same["e"]) == repr(own["e"])
-
-
 def test_what_the_folder_does_not_hold_cannot_be_run_again(release):
     """A prior, or triples that the caller asked for: replicates without them would be others than the release."""
     with pytest.raises(CannotAnswerError, match="cannot be run again"):
@@ -129,7 +74,7 @@ def test_what_the_folder_does_not_hold_cannot_be_run_again(release):
     for change in ({"prior": "ab" * 32}, {"charges": more}):
         other = dataclasses.replace(release, privacy=dataclasses.replace(release.privacy, **change))
         with pytest.raises(CannotAnswerError, match="with a prior, or with triples or queries"):
-            other.sharpened(4)
+            other.replicates(4)
     assert Mechanism(release).known
 
 
@@ -251,5 +196,3 @@ def test_persons_of_replicates_are_as_independent_as_people_are():
         assert sds[1] < 0.5 * expected
         found = release.interval(lambda own: own["visits"].height / own["patients"].height, 4, seed=1)
         assert 0.05 < found.se < 0.5  # sampling 400 persons alone has 0.11
-        again = release.sharpened(4, seed=1).regress("sex=f ~ ward")
-    assert max(a.se for a in again) <= max(a.se for a in release.regress("sex=f ~ ward"))

@@ -175,14 +175,9 @@ def cite(folder: Path, as_json: bool) -> None:
     show_default=True,
     help="What the answer is about: the population that the real table is a sample of, or that table itself.",
 )
-@click.option(
-    "--replicates",
-    type=int,
-    help="Regressions only: repeat the mechanism this many times (such as 8) for shorter, approximate intervals.",
-)
 @options("json")
 def ask(  # click passes each option by its name
-    folder: Path, question: tuple[str, ...], confidence: Fraction, about: str, replicates: int | None, as_json: bool
+    folder: Path, question: tuple[str, ...], confidence: Fraction, about: str, as_json: bool
 ) -> None:
     """Answer a QUESTION from a private bundle.
 
@@ -194,11 +189,6 @@ def ask(  # click passes each option by its name
     from covey.release.answers.load import load
 
     release, words = load(folder), " ".join(question)
-    if replicates is not None:
-        if words.split()[:1] not in (["regress"], ["logistic"]):
-            raise ParameterError("--replicates is for regressions only. Leave it out.")
-        answer(release, words)  # what cannot be answered is refused before it takes minutes
-        release = release.sharpened(replicates)
     found = answer(release, words, confidence=float(confidence), about=about)
     say(as_json, found.as_dict(), repr(found))
 

@@ -18,7 +18,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
 from covey.engine.arrays import Array, Floats, Integers
 from covey.engine.query import Columns
@@ -340,39 +340,27 @@ class Estimate:
     above: Floats
     # What is said of bounds that leave it open.
     opened: str = field(default="; wider because values were measured in bins", kw_only=True)
-    rms: Floats | None = None  # of replicates' errors, where the value is an average with the centres' own; else NaN
-    replicates: int = 0
 
     @property
     def sd(self) -> Floats:
-        """The standard error; of an average the mean of both."""
-        own = np.sqrt(self.variance)
-        return own if self.rms is None else np.where(np.isnan(self.rms), own, (own + self.rms) / 2)
+        """The standard error."""
+        return np.sqrt(self.variance)
 
     def half(self, confidence: float) -> Floats:
-        """The half-width of the interval: a normal quantile, longer where the noise has longer tails (Cornish and Fisher).
-
-        Of an average it is the mean of both half-widths.
-        """
+        """The half-width of the interval: a normal quantile, longer where the noise has longer tails (Cornish and Fisher)."""
         z = float(ndtri((1 + confidence) / 2))
         kurtosis = np.divide(self.fourth, self.variance**2, out=np.zeros_like(self.fourth), where=self.variance > 0)
-        own = np.asarray((z + max(z**3 - 3 * z, 0.0) / 24 * kurtosis) * np.sqrt(self.variance))
-        if self.rms is None:
-            return own
-        other = float(stdtrit(self.replicates, (1 + confidence) / 2)) * self.rms
-        return np.where(np.isnan(self.rms), own, (own + other) / 2)
+        return np.asarray((z + max(z**3 - 3 * z, 0.0) / 24 * kurtosis) * np.sqrt(self.variance))
 
     def words(self, made: str = "measured") -> str:
         """How it was made."""
         open_ = bool((self.below + self.above > 0).any())
-        averaged = f"; averaged with {self.replicates} replicates, approximate" if self.replicates else ""
-        return made + self.opened * open_ + averaged
+        return made + self.opened * open_
 
     def times(self, factor: float) -> Estimate:
         """The same in another unit, of which one is so many."""
         scaled = {name: factor * getattr(self, name) for name in ("value", "below", "above")}
-        rms = None if self.rms is None else factor * self.rms
-        return replace(self, **scaled, variance=factor**2 * self.variance, fourth=factor**4 * self.fourth, rms=rms)
+        return replace(self, **scaled, variance=factor**2 * self.variance, fourth=factor**4 * self.fourth)
 
     def around(self, value: float, confidence: float) -> Estimate:
         """The same interval around another value; it is extended where it does not hold it."""

@@ -18,7 +18,6 @@ from covey.release.answers.estimates import (
     Feature,
     Function,
     Moments,
-    Rows,
     delta,
     ratio,
     require_kept,
@@ -26,7 +25,6 @@ from covey.release.answers.estimates import (
     with_errors,
     with_products,
 )
-from covey.release.answers.replicates import averaged
 
 if TYPE_CHECKING:
     from covey.release.answers.release import Release
@@ -201,8 +199,7 @@ def _of_all(model: Model, moments: Moments, function: Function, release: Release
     require_steady(own, model.terms[1:])
     if model.family == "linear":
         return fit_linear(release, moments, function, about)
-    found = logistic(own, release.sampled(about))
-    return averaged(release, found, lambda rows: fit_logistic(rows.columns(model.features))[0], about)
+    return logistic(own, release.sampled(about))
 
 
 def _scaled(mean: Array, second: Array) -> Array:
@@ -260,15 +257,8 @@ def require_alike(terms: Sequence[Feature], there: Feature, model: Model, releas
 
 
 def fit_linear(release: Release, moments: Moments, function: Function, about: About) -> Estimate:
-    """Coefficients of least squares, a function of moments, with their errors; averaged with replicates if there are any."""
-    inside = [0.0 if f.within is None else float(release.shares[f.attribute] @ f.within) for f in moments.features]
-
-    def of(rows: Rows) -> Floats:
-        F = rows.columns(moments.features)
-        second = F.T @ F / len(F) + np.diag(inside)
-        return np.atleast_1d(function(F.mean(axis=0).astype(complex), second.astype(complex)).real)
-
-    return averaged(release, delta(moments, function, release.sampled(about)), of, about)
+    """Coefficients of least squares, a function of moments, with their errors."""
+    return delta(moments, function, release.sampled(about))
 
 
 def least_squares(mean: Array, second: Array) -> Array:

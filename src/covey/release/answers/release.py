@@ -68,8 +68,6 @@ class Release(PrivateRelease):
     Answers are about the population that the confidential table was drawn from, or with about="table" about that table itself.
     """
 
-    runs: tuple[again.Replicate, ...] = ()  # of a release that was sharpened: what regressions are averaged with
-
     @property
     def several(self) -> bool:
         """Whether it is of persons with events: then rows are frames by the names of their tables."""
@@ -157,11 +155,6 @@ class Release(PrivateRelease):
         """Rows of codes from the model; the same each time. Of persons each with one of their events, -1 where there is none."""
         streams = Streams.from_seed(0).child("answers")
         return again.in_units(self, again.Mechanism(self).table(DRAWN, streams), streams)
-
-    @cached_property
-    def centres_rows(self) -> Rows:
-        """Balanced rows of the centres, for averages with replicates."""
-        return again.centres_rows(self, self.fitted, Streams.from_seed(0).child("sharper"))
 
     @property
     def bands(self) -> ReportBands | None:
@@ -457,13 +450,6 @@ class Release(PrivateRelease):
         mechanism, streams = again.Mechanism(self, library), streams_of(seed)
         found = again.interval(mechanism, function, replicates, checked(confidence), about, streams)
         return replace(found, note=together(self.columns.notes_of_all()))
-
-    def sharpened(self, replicates: int = 8, *, seed: int | None = None) -> Release:
-        """The same release with shorter intervals for regressions: averaged with the centres' answer, so approximate.
-
-        It takes as long as so many fits; then every question is answered at once.
-        """
-        return again.sharpened(self, replicates, streams_of(seed))
 
     def replicates(self, count: int, *, library: str = "polars", seed: int | None = None) -> list[again.Replicate]:
         """Tables drawn from the centres, each with the synthetic rows of a release of it: for studies of one's own."""

@@ -3,11 +3,6 @@
 Each replicate draws as many rows as the confidential table has, measures them with the same budget, fits from scratch and draws
 synthetic rows again: what a function of these rows misses of the truth is what it may have missed before. Starting a fit
 at the centres would be quicker and wrong: they are the truth that it should not know (docs/proofs/intervals.md).
-
-Regressions can be averaged with what the centres say. A regression inverts measured moments, which magnifies their noise; the
-centres' own coefficients have less of it and an error that only replicates tell, approximately. A coefficient for which that
-error is the larger one keeps its measured interval, so that no interval becomes longer. Shares, means and correlations gain
-nothing: the centres are no better there than the measurements (same page, "Averaging with replicates").
 """
 
 from __future__ import annotations
@@ -21,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy.special import stdtrit
 
-from covey.engine.arrays import Floats, processors
+from covey.engine.arrays import processors
 from covey.engine.budget import DOMAINS, RELATIONS, Budget
 from covey.engine.draw.balanced import keep_limits
 from covey.engine.driver import SIZE, SIZE_SHARE, count_units, fit, planned_shares
@@ -35,7 +30,7 @@ from covey.engine.units.local import ArrayRows, EventRows
 from covey.engine.units.rows import Counted
 from covey.errors import CannotAnswerError, ParameterError, whole_number
 from covey.release.answers.answer import About, Answer, in_library
-from covey.release.answers.estimates import Estimate, Rows
+from covey.release.answers.estimates import Rows
 from covey.release.drawing import drawn_columns
 from covey.tables.models import persons_model, table_model
 
@@ -43,7 +38,6 @@ if TYPE_CHECKING:
     from covey.release.answers.release import Release
 
 T = TypeVar("T")
-Statistic = Callable[[Rows], Floats]  # of rows of units
 NONE = Fraction(0)  # no certificate is bought: nobody reads it
 # What was measured before the fit, or beside it. Limits, labels and relations that were learned are taken as they are, and the
 # number of units, where it is secret, is measured anew.
@@ -52,8 +46,6 @@ TRUTH_ROWS = 8  # times n: what a function says of the centres themselves is rea
 TICK = 0.5  # seconds between two looks at how far replicates have come
 POOL = 4  # times as many persons as are wanted: what their balance hides is a quarter of what sampling adds, at most
 FEWEST = 4  # replicates: fewer say next to nothing of their own spread
-CENTRES_ROWS = 50_000  # balanced rows that a function of centres is read off: their own error is small beside the noise
-LARGE = 200_000  # rows; of more, a table is as good as its population, and its own rows are not kept
 
 
 @dataclass(frozen=True)
@@ -214,7 +206,7 @@ def _number(value: Any) -> float:
     return found
 
 
-# Rows of units, and averages with the centres.
+# Rows of units.
 
 
 def in_units(release: Release, codes: Any, streams: Streams) -> Rows:
@@ -228,44 +220,3 @@ def in_units(release: Release, codes: Any, streams: Streams) -> Rows:
     for j in release.cells:
         units[:, j] = np.searchsorted(release.evidence.margins[j].edges, units[:, j], side="right") - 1
     return Rows(units.astype(np.min_scalar_type(-1 - int(units.max(initial=0)))))  # the smallest that hold them, and -1
-
-
-def sharpened(release: Release, count: int, streams: Streams) -> Release:
-    """The release with so many replicates: it takes as long as so many fits."""
-    whole_number(count, "replicates", FEWEST, "Fewer say next to nothing.")
-    mechanism = Mechanism(release)
-
-    def run(own: Streams) -> Replicate:
-        table, fitted = mechanism.refit(own)
-        held = in_units(release, table, own) if release.privacy.n <= LARGE else None
-        return Replicate(held, centres_rows(release, fitted, own.child("rows")))
-
-    return replace(release, runs=tuple(mechanism.runs(count, streams, run)))
-
-
-def centres_rows(release: Release, fitted: Fitted, streams: Streams) -> Rows:
-    """Balanced rows of what was fitted, or persons each with one event."""
-    return in_units(release, fitted.law.draw(max(CENTRES_ROWS, min(release.privacy.n, LARGE)), streams), streams)
-
-
-def averaged(release: Release, own: Estimate, statistic: Statistic, about: About) -> Estimate:
-    """The average with the centres' answer; the measured one alone without replicates, or where theirs is none or further off."""
-    if not release.runs:
-        return own
-    try:
-        with np.errstate(all="ignore"):
-            truth = statistic(release.centres_rows)
-            tables = [run.table if about == "table" else None for run in release.runs]
-            truths = [truth if table is None else statistic(table) for table in tables]
-            errors = np.array([statistic(run.rows) - true for run, true in zip(release.runs, truths, strict=True)])
-    except (CannotAnswerError, np.linalg.LinAlgError):
-        return own
-    rms, count = np.sqrt(np.mean(errors**2, axis=0)), len(errors)
-    if not np.all(np.isfinite(rms)) or not np.all(np.isfinite(truth)):
-        return own
-    # Where the centres are further off, their part would make the interval longer.
-    taken = float(stdtrit(count, 0.975) / stdtrit(np.inf, 0.975)) * rms < own.sd
-    if not taken.any():
-        return own
-    value = np.where(taken, (own.value + truth) / 2, own.value)
-    return replace(own, value=value, rms=np.where(taken, rms, np.nan), replicates=count)
