@@ -267,7 +267,7 @@ def test_a_ledger_that_fails_after_the_charge_loses_nothing(order, monkeypatch):
         raise LedgerError("the disk is full.")
 
     monkeypatch.setattr(Ledger, "mark_released", full)
-    monkeypatch.setattr(Ledger, "datasets", full)
+    monkeypatch.setattr(Ledger, "dataset", full)
     with pytest.warns(CoveyWarning, match="could not note which bundle it paid for: the disk is full"):
         done = release(order)
     assert verify_bundle(done.bundle).finished

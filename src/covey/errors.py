@@ -23,12 +23,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from numbers import Integral
+from numbers import Integral, Rational
 from typing import Any
 
 # Told wherever a second pass finds another table.
 CHANGED = "the table changed while it was read. Nothing was released."
 MOST_NAMES = 20  # that a message lists: more would push the advice off a screen
+LONGEST_VALUE = 60  # characters of a wrong value in a message
 
 
 class CoveyError(Exception):
@@ -140,10 +141,19 @@ def counted(count: int, thing: str) -> str:
     return f"{count:,} {thing if count == 1 else several}"
 
 
+def briefly(value: Any) -> str:
+    """A value for a message, whatever it is and however long."""
+    try:
+        words = str(value) if isinstance(value, Rational) and not isinstance(value, bool) else repr(value)
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        return "a number of thousands of digits"
+    return words if len(words) <= LONGEST_VALUE else f"{words[:LONGEST_VALUE]}…"
+
+
 def whole_number(value: Any, name: str, least: int, advice: str = "") -> int:
     """The value as an int, or a refusal that names the argument and the value."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        said = f" must be a whole number, {least} or more, got {value!r}. {advice}".rstrip()
+        said = f" must be a whole number, {least} or more, got {briefly(value)}. {advice}".rstrip()
         raise ArgumentError("", name, said)
     return int(value)
 

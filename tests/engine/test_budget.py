@@ -60,7 +60,7 @@ REFUSED = [
         lambda: make_budget(1, rows_per_person=10**12 + 1),
     ),
     ("leaves too little", lambda: make_budget(1, 1e-9, rows_per_person=10**12)),
-    ("rows_per_person = 10000000000000000000 leaves", lambda: make_budget(1, rows_per_person=10**30)),
+    ("rows_per_person = 1000000000000000000000000000000 leaves", lambda: make_budget(1, rows_per_person=10**30)),
 ]
 
 

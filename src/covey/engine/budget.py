@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import isqrt, sqrt
-from numbers import Real
 from typing import Any
 
 from covey.engine.entropy import SEEDED_MARK
+from covey.engine.fractions import exact
 from covey.engine.gaussian import mu_above, rho_within
 from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
-from covey.errors import ArgumentError, InternalError, ParameterError, counted, whole_number
+from covey.errors import ArgumentError, InternalError, ParameterError, briefly, counted, whole_number
 
 # Below the least the answer is noise alone, at a scale that integers still hold; beyond the most there is no privacy left.
 MIN_EPSILON = Fraction(1, 10**12)
@@ -48,16 +48,6 @@ NOISE = {
 }
 
 
-def exact(value: Any, name: str) -> Fraction:
-    """The number a person wrote, as a fraction: 0.1 is one tenth."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ArgumentError("", name, f" must be a number, got {value!r}.")
-    try:
-        return value if isinstance(value, Fraction) else Fraction(repr(float(value)))
-    except ValueError:
-        raise ArgumentError("", name, f" must be a finite number, got {value!r}.") from None
-
-
 def check_epsilon(value: Any) -> Fraction:
     """ε as a fraction, or a refusal."""
     epsilon = exact(value, "epsilon")
@@ -67,7 +57,7 @@ def check_epsilon(value: Any) -> Fraction:
         said = f" must be at least 1e-12, got {shown(epsilon)}: below that the answer is only noise."
         raise ArgumentError("", "epsilon", said)
     if epsilon > MAX_EPSILON:
-        said = f" must be at most 1e6, got {value}: beyond that there is no privacy to speak of."
+        said = f" must be at most 1e6, got {briefly(value)}: beyond that there is no privacy to speak of."
         raise ArgumentError("", "epsilon", said)
     return epsilon
 
@@ -284,7 +274,7 @@ def make_budget(  # the public parameters of a release, each with a default
     budget = Budget(e, d, k, amount, selection, persons, neighbours)
     if budget.per_row < (MIN_EPSILON if d == 0 else MIN_RHO):
         raise ParameterError(
-            f"rows_per_person = {str(k)[:20]} leaves too little of epsilon = {float(e):g} for each row: the answer would be "
+            f"rows_per_person = {briefly(k)} leaves too little of epsilon = {float(e):g} for each row: the answer would be "
             "noise alone. Limit how many rows a person has."
         )
     return budget

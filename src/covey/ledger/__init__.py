@@ -21,6 +21,6 @@ one. Keep it on a local disk: network file systems may not lock.
 
 from covey.ledger.file import Event
 from covey.ledger.ledger import Ledger, default_ledger_path
-from covey.ledger.status import Amount, Composition, DatasetStatus
+from covey.ledger.status import Amount, Composition, DatasetStatus, dataset_name
 
-__all__ = ["Amount", "Composition", "DatasetStatus", "Event", "Ledger", "default_ledger_path"]
+__all__ = ["Amount", "Composition", "DatasetStatus", "Event", "Ledger", "dataset_name", "default_ledger_path"]

@@ -8,9 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
-from covey.errors import ArgumentError, LedgerError, ParameterError, UnknownDatasetError, whole_number
+from covey.errors import ArgumentError, LedgerError, ParameterError, UnknownDatasetError, briefly, whole_number
 from covey.ledger.file import FIRST, Books, Event, LedgerFile
-from covey.ledger.status import Amount, Composition, DatasetStatus, check_costs, check_rho, check_text, spelled
+from covey.ledger.status import Amount, Composition, DatasetStatus, check_costs, check_rho, check_text, dataset_name
 
 # Opened without a word about δ, a dataset takes a thousand releases at the usual 1e-9, and none at a careless 1e-5.
 DEFAULT_DELTA_BUDGET = Fraction(1, 10**6)
@@ -59,11 +59,11 @@ class Ledger(LedgerFile):
         fewer of other kinds. Without a word the first charge decides: "gaussian" if its noise is Gaussian, "sum" if not. The same
         cap again changes nothing; another one is refused.
         """
-        check_text(name, "name")
+        name = dataset_name(name)
         epsilon, delta = check_costs(epsilon_budget, delta_budget, "epsilon_budget", "delta_budget")
         cap = Amount.rounded_down(epsilon, delta)
         if cap.nano_epsilon == 0:
-            raise ArgumentError("", "epsilon_budget", f" must be at least 1e-9, got {spelled(epsilon_budget)}.")
+            raise ArgumentError("", "epsilon_budget", f" must be at least 1e-9, got {briefly(epsilon_budget)}.")
         if composition not in (None, "sum", "gaussian"):
             raise ParameterError(
                 f'composition must be "sum" or "gaussian", or None for the first charge to decide, got {composition!r}.'
@@ -105,7 +105,7 @@ class Ledger(LedgerFile):
         neighbours: Neighbours = REPLACE,
     ) -> None:
         """Refuse now what `charge` would refuse: unknown dataset, no budget, another unit, unfit ledger. Writes nothing."""
-        check_text(name, "name")
+        name = dataset_name(name)
         unit, costs = _unit(rows_per_person), check_costs(epsilon, delta)
         with self._writing() as books:
             self._known(books, name).after(*costs, unit, rho, neighbours)
@@ -127,7 +127,7 @@ class Ledger(LedgerFile):
         never mixed (docs/proofs/filter.md). A release whose noise is Gaussian throughout also says its ρ = μ²/2, all rows of a
         person together: what counts by μ².
         """
-        check_text(name, "name")
+        name = dataset_name(name)
         check_text(purpose, "purpose")
         rows_per_person = _unit(rows_per_person)
         costs, gaussian = check_costs(epsilon, delta), check_rho(rho, delta)
@@ -170,9 +170,14 @@ class Ledger(LedgerFile):
         with self._reading() as books:
             return list(books.datasets.values())
 
+    def dataset(self, name: str) -> DatasetStatus | None:
+        """One dataset, by a name as it is typed; None if there is none."""
+        with self._reading() as books:
+            return books.datasets.get(dataset_name(name))
+
     def history(self, name: str) -> list[Event]:
         """Every event of a dataset, oldest first."""
-        check_text(name, "name")
+        name = dataset_name(name)
         with self._reading() as books:
             self._known(books, name)
             return [event for event in books.events if event.dataset == name]

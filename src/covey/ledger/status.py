@@ -6,6 +6,7 @@ than the cap allows. That is proved in docs/proofs/filter.md, and so is that no 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -15,9 +16,10 @@ from math import ceil, exp, floor
 from numbers import Rational
 from typing import Any, Literal
 
+from covey.engine.fractions import exact
 from covey.engine.gaussian import delta_above, epsilon_above, pure_within, rho_of_pure, rho_within
 from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit, adds_up, unit_words
-from covey.errors import ArgumentError, LedgerError, ParameterError
+from covey.errors import ArgumentError, LedgerError, ParameterError, briefly
 
 NANO = 10**9  # ε is kept in billionths: finer than anyone declares one, and a sum of integers has no rounding
 QUECTO = 10**30  # ρ = μ²/2 of Gaussian releases, which is as small as ε² may be
@@ -26,6 +28,11 @@ ATTO = 10**18  # δ in units of 1e-18: usual ones, 1e-6 to 1e-12, keep six digit
 # release may cost far less (budget.MAX_EPSILON): a cap is about all of them together.
 LARGEST_AMOUNT = 10**9
 MAX_TEXT = 200  # characters of a name: it must fit a line of a message or a table
+# Categories of characters that nobody sees, and the letters and marks that Unicode itself counts as ignorable or blank.
+UNSEEN = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")
+INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 LARGEST_DELTA = Fraction(1, 2)  # what a cap's δ beyond this would add in μ is not computed
 Composition = Literal["sum", "gaussian"]
 
@@ -76,19 +83,35 @@ def check_rho(rho: Any, delta: Any) -> int | None:
     if rho is None:
         return None
     number = isinstance(rho, Rational) and not isinstance(rho, bool)
-    if not number or not 0 < Fraction(rho) <= LARGEST_AMOUNT:
-        raise ParameterError(f"rho must be a positive Fraction of at most {LARGEST_AMOUNT}, or None, got {rho!r}.")
+    if not number or not 0 < exact(rho, "rho") <= LARGEST_AMOUNT:
+        raise ParameterError(
+            f"rho must be a positive Fraction of at most {LARGEST_AMOUNT}, or None, got {briefly(rho)}."
+        )
     if not delta:
         raise ParameterError(
             "rho belongs to Gaussian noise, which has a positive delta: leave rho out of a pure charge."
         )
-    return ceil(Fraction(rho) * QUECTO)
+    return ceil(exact(rho, "rho") * QUECTO)
+
+
+def dataset_name(value: Any, name: str = "name") -> str:
+    """The name under which a dataset is kept: names that look alike are one dataset, which has one cap.
+
+    Letters with marks are composed, and blanks of every kind are one space; characters that nobody sees are refused.
+    """
+    check_text(value, name)
+    kept = " ".join(unicodedata.normalize("NFC", value).split())
+    check_text(kept, name)
+    hidden = [letter for letter in kept if unicodedata.category(letter) in UNSEEN or INVISIBLE.match(letter)]
+    if hidden:
+        raise ParameterError(f"{name} must not contain characters that nobody sees, got {hidden[0]!a} in it.")
+    return kept
 
 
 def check_text(value: Any, name: str) -> None:
     """Names end up in messages, tables and shell commands, so nothing in them may break a line or a terminal."""
     if not isinstance(value, str) or not 0 < len(value) <= MAX_TEXT:
-        raise ParameterError(f"{name} must be a text of 1 to {MAX_TEXT} characters, got {value!r}.")
+        raise ParameterError(f"{name} must be a text of 1 to {MAX_TEXT} characters, got {briefly(value)}.")
     if any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in value):
         raise ParameterError(f"{name} must not contain control characters or line breaks, got {value!r}.")
 
@@ -100,22 +123,17 @@ def check_costs(
     for value, name in ((epsilon, epsilon_name), (delta, delta_name)):
         # A float is refused: 0.1 is a little more than a tenth, and rounding up would charge for it.
         if isinstance(value, bool) or not isinstance(value, Rational):
-            raise ParameterError(f"{name} must be a Fraction, got {value!r}. Write Fraction('0.1') for one tenth.")
+            raise ParameterError(
+                f"{name} must be a Fraction, got {briefly(value)}. Write Fraction('0.1') for one tenth."
+            )
+    epsilon, delta = exact(epsilon, epsilon_name), exact(delta, delta_name)
     if not 0 < epsilon <= LARGEST_AMOUNT:
         raise ArgumentError(
-            "", epsilon_name, f" must be positive and at most {LARGEST_AMOUNT}, got {spelled(epsilon)}."
+            "", epsilon_name, f" must be positive and at most {LARGEST_AMOUNT}, got {briefly(epsilon)}."
         )
     if not 0 <= delta < 1:
-        raise ArgumentError("", delta_name, f" must be 0 (pure privacy) or positive and below 1, got {spelled(delta)}.")
-    return Fraction(epsilon), Fraction(delta)
-
-
-def spelled(value: Rational) -> str:
-    """A number for a message."""
-    try:
-        return str(value)
-    except ValueError:  # Python writes no integer of more than 4300 digits
-        return "a number of thousands of digits"
+        raise ArgumentError("", delta_name, f" must be 0 (pure privacy) or positive and below 1, got {briefly(delta)}.")
+    return epsilon, delta
 
 
 def _decimal(units: int, places: int) -> str:

@@ -19,8 +19,9 @@ import numpy as np
 
 from covey.engine.arrays import Array, Floats, Integers, require_memory
 from covey.engine.bodies import Body, Box, l1_radius
-from covey.engine.budget import Charge, exact, split
+from covey.engine.budget import Charge, split
 from covey.engine.codes.counts import Counts, integer_scores, integer_squares, joined, moments
+from covey.engine.fractions import exact
 from covey.engine.gate import Exact, Gate
 from covey.engine.noise.directions import DIRECTION_BITS, principal_directions, quantise_directions, slack
 from covey.engine.points import WeightedPoints

@@ -13,13 +13,14 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from covey.engine.bodies import Body, Cube
-from covey.engine.budget import DOMAINS, RELATIONS, Budget, PrivacyStatement, check_delta, exact, make_budget
+from covey.engine.budget import DOMAINS, RELATIONS, Budget, PrivacyStatement, check_delta, make_budget
 from covey.engine.certificate import Certificate, Distances
 from covey.engine.codes.counts import canonical, is_sparse, require_exact
 from covey.engine.codes.events import WEIGHT_STEPS
 from covey.engine.driver import SIZE, SIZE_SENSITIVITY, SIZE_SHARE, count_units, fit, planned_shares
 from covey.engine.entropy import SEEDED_MARK, Streams
 from covey.engine.fit.devices import find_device
+from covey.engine.fractions import exact
 from covey.engine.gate import WHOLE, Gate
 from covey.engine.made_up import check_queries
 from covey.engine.measurement import Measurements

@@ -21,7 +21,7 @@ try:
 except ImportError:  # pragma: no cover - in an environment of its own: tests/test_pages.py
     sys.exit("covey's command line needs click: pip install 'covey[cli]'.")
 
-from covey.errors import ArgumentError, CoveyError, CoveyWarning, ParameterError, UnknownDatasetError
+from covey.errors import CoveyError, CoveyWarning, ParameterError, UnknownDatasetError
 
 Command = Callable[..., None]
 STEPS = "demo serve init relations confirm check plan ledger release resume verify evaluate ask sample tables cite anonymize"
@@ -145,17 +145,13 @@ def advice() -> Iterator[None]:
 
 def number(_: Any, option: click.Parameter, value: str | None) -> Fraction | None:
     """An option as the fraction that was written: 0.1 is one tenth."""
-    from covey.engine.budget import exact
+    from covey.engine.fractions import written
 
     if value is None:
         return None
-    name = (option.name or "").replace("_", "-")
-    try:
-        return exact(float(value), name)
-    except ValueError:
-        point = value.replace(",", ".")
-        advice = f" Write {point}." if re.fullmatch(r"[+-]?\d+,\d+", value) else ""
-        raise ArgumentError("", name, f" must be a number, got {value!r}.{advice}") from None
+    point = value.replace(",", ".")
+    advice = f" Write {point}." if re.fullmatch(r"[+-]?\d+,\d+", value) else ""
+    return written(value, (option.name or "").replace("_", "-"), advice)
 
 
 def groups(_: Any, __: Any, named: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:

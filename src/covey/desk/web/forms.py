@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from covey.desk.web.security import Form, templates
-from covey.engine.budget import check_delta, check_epsilon, exact
+from covey.engine.budget import check_delta, check_epsilon
+from covey.engine.fractions import written
 from covey.engine.unit import ADD_REMOVE, REPLACE
 from covey.errors import ParameterError
+from covey.ledger import dataset_name
 from covey.markup import shorten
 from covey.release.contents import About
 from covey.tables.schema import ORDERED_TYPES, TYPES, Field, Rule, Schema
@@ -160,7 +162,7 @@ def read_order(form: Form, before: Order) -> Order:
         PRIVATE,
         epsilon=check_epsilon(_number(form.get("epsilon"), "epsilon")),
         delta=Fraction(0) if pure else check_delta(_number(form.get("delta"), "delta")),
-        dataset=form.get("dataset") or None,
+        dataset=dataset_name(form.get("dataset")) if form.get("dataset") else None,
         rows=rows,
         person=form.get("person") or None,
         rows_per_person=whole(form.get("rows_per_person", "1"), "the number of rows per person"),
@@ -178,15 +180,13 @@ def read_budget(form: Form) -> tuple[str, Fraction, Fraction, Any]:
     name = form.get("name")
     if not name:
         raise ParameterError("give the dataset a name.")
+    name = dataset_name(name)
     caps = _number(form.get("budget"), "the budget"), _number(form.get("delta_budget", "1e-6"), "the δ budget")
     return name, *caps, form.get("composition") or None
 
 
 def _number(text: str, name: str) -> Fraction:
-    try:
-        return exact(float(text), name)
-    except ValueError:
-        raise ParameterError(f"{name} must be a number, got {text!r}. Use a point for decimals.") from None
+    return written(text, name, " Use a point for decimals.")
 
 
 def whole(text: str, name: str) -> int:

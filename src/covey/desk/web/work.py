@@ -43,7 +43,7 @@ from covey.desk.web.forms import PRIVATE, Order
 from covey.desk.web.jobs import Job, anonymous_seconds
 from covey.desk.web.pictures import Picture, pictures
 from covey.desk.web.security import Form, Refused
-from covey.engine.budget import exact
+from covey.engine.fractions import exact
 from covey.engine.unit import ALL_ROWS, Unit
 from covey.errors import CoveyError, ParameterError
 from covey.release.places import private_file

@@ -20,8 +20,9 @@ from covey.desk.web.security import NO_FORM, Form, Refused, templates
 from covey.desk.web.work import Work
 from covey.desk.web.workspace import Workspace
 from covey.engine.arrays import Floats
-from covey.engine.budget import Budget, budget_for, exact
+from covey.engine.budget import Budget, budget_for
 from covey.engine.certificate import WORDS
+from covey.engine.fractions import exact
 from covey.engine.models.predict import COARSE, LEFT_AFTER_DENOISING, one_way_noise, pair_noise, predicted_misplaced
 from covey.errors import CoveyError, LedgerError, ParameterError
 from covey.release.contents import LARGE_EPSILON

@@ -15,8 +15,9 @@ from math import sqrt
 import numpy as np
 
 from covey.engine.arrays import Floats
-from covey.engine.budget import Budget, exact
+from covey.engine.budget import Budget
 from covey.engine.codes.domain import Domain
+from covey.engine.fractions import exact
 from covey.engine.models.tables.important import ONE_WAY_WEIGHT
 from covey.engine.noise.integers import grouped, knorm_deviations
 from covey.engine.numbers.grid import BRANCHING, Attribute, Category, NumberGrid, grids
