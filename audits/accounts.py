@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 
 from audits.checks import Check
 from audits.planting import Fault, replaced
-from covey.engine.budget import exact, make_budget
+from covey.engine.budget import make_budget
+from covey.engine.fractions import exact
 from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE
 from covey.ledger import Ledger
 from covey.workflow import Account, PrivateOrder

@@ -45,6 +45,13 @@ def written(text: Any, name: str, advice: str = "") -> Fraction:
         raise wrong from None
 
 
+def said_or_written(number: Any, name: str) -> Fraction:
+    """A number as Python has it, or as a text says it: a file of JSON may hold either."""
+    if isinstance(number, str):
+        return written(number, name)
+    return exact(number, name)
+
+
 def amount(text: Any, name: str) -> Fraction:
     """What a file says was promised or spent: a number that is not negative."""
     found = written(text, name)

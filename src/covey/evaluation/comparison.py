@@ -23,12 +23,13 @@ from covey.errors import ArgumentError, InputError, MissingExtraError
 from covey.evaluation.changed import Changes
 from covey.markup import shorten
 from covey.release.charts import percent
+from covey.release.facts import promised
 from covey.release.numbers import number_figures, quantile_tables, there
 from covey.release.page import Part, lines, render, section
 from covey.release.pictures import beside
 from covey.release.places import private_file, refuse_in_bundle
 from covey.release.summary import Column, describe, every_so_many, point
-from covey.release.verify import as_written, described_by, promised, rows_path, verify_bundle
+from covey.release.verify import as_written, described_by, rows_path, verify_bundle
 from covey.synthesizers.proposed_relations import LOOKED_AT, MOST_COLUMNS, alone, breaks, exact_relations
 from covey.tables.codec import Codec, Grid
 from covey.tables.columns import named

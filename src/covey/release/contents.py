@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Any, Protocol
 
 from covey.engine.arrays import Array, Floats
 from covey.engine.budget import PrivacyStatement
 from covey.engine.certificate import Certificate, Distances
+from covey.engine.fractions import amount
 from covey.engine.measurement import Measurements
 from covey.engine.model import Fitted
 from covey.engine.models.laws import CodeLaw, RowLaw
@@ -160,8 +161,13 @@ class About:
     @classmethod
     def from_dict(cls, said: Mapping[str, str]) -> About:
         """Read what a bundle says."""
-        words: dict[str, Any] = {name: str(said.get(name, "")) for name in ("title", "owner", "purpose", "made")}
-        numbers: dict[str, Any] = {name: Fraction(said[name]) for name in ("spent", "cap", "used") if name in said}
+        words: dict[str, Any] = {name: said.get(name, "") for name in ("title", "owner", "purpose", "made")}
+        for name, text in words.items():
+            if not isinstance(text, str):
+                raise TypeError(f"{name} is no text")
+        if words["made"] and date.fromisoformat(words["made"]).isoformat() != words["made"]:
+            raise ValueError("it was made on a day that is not written as 2026-03-01")
+        numbers: dict[str, Any] = {name: amount(said[name], name) for name in ("spent", "cap", "used") if name in said}
         return cls(**words, **numbers)
 
 

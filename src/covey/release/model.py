@@ -28,7 +28,7 @@ from covey.engine.entropy import SEEDED_MARK
 from covey.engine.fit.centres import Triples
 from covey.engine.fit.events import EventModel, Tie
 from covey.engine.fit.spectrum import Spectrum
-from covey.engine.measurement import Measurement, Measurements
+from covey.engine.measurement import NOTHING, Measurement, Measurements
 from covey.engine.model import Fitted
 from covey.engine.models.laws import BitLaw, CodeLaw, RowLaw
 from covey.engine.models.persons.law import PersonsLaw
@@ -37,6 +37,7 @@ from covey.engine.points import WeightedPoints
 from covey.engine.query import Every, Factor, Query
 from covey.errors import InputError
 from covey.release.contents import PrivateRelease
+from covey.release.model_checks import check_cells, check_law, check_measurement, check_said, check_spectrum
 from covey.tables.codec import Codec
 from covey.tables.description import Description
 from covey.tables.document import write_document
@@ -64,9 +65,14 @@ def write_model(release: PrivateRelease, folder: Path) -> None:
     """What rows are drawn from, and the noisy numbers that were measured."""
     np.savez(folder / MODEL, **model_arrays(release.fitted))
     if release.measurements is not None:
-        names = [field.name for part in release.described.tables for field in part.measured.coded.encoded]
-        more = [NUMBER] if release.described.schema is None else []
-        write_measurements(release.measurements, [*names, *more], folder, release.privacy.seeded)
+        names = measured_names(release.described)
+        write_measurements(release.measurements, names, folder, release.privacy.seeded)
+
+
+def measured_names(described: Description) -> list[str]:
+    """The columns that measurements number, by name; of persons the number of events comes last."""
+    names = [field.name for part in described.tables for field in part.measured.coded.encoded]
+    return names if described.schema is not None else [*names, NUMBER]
 
 
 def model_arrays(fitted: Fitted) -> dict[str, Any]:
@@ -94,18 +100,30 @@ def model_arrays(fitted: Fitted) -> dict[str, Any]:
     return arrays
 
 
-def read_model(folder: Path, described: Description, n: int) -> Fitted:
-    """The model and the measurements of a bundle, which are of n units; without its certificate."""
+def read_model(folder: Path, described: Description, facts: Mapping[str, Any]) -> Fitted:
+    """The model and the measurements of a bundle, which privacy.json says were paid for; without its certificate."""
     model = read_arrays(folder / MODEL)
-    codecs = described.codecs
+    n, purposes = facts["n"], {charge["purpose"] for charge in facts["charges"]}
+    measured = read_measurements(folder, measured_sizes(described), measured_names(described))
+    if measured is not None and measured.n != n:
+        raise InputError(f"the measurements are of {measured.n} units, and the bundle of {n}.")
+    if measured is not None and not {m.purpose for m in measured.found if m.law != NOTHING} <= purposes:
+        raise InputError(f"{DESCRIPTION} has measurements that no charge of the bundle paid for.")
     with fitting(MODEL):
         if described.schema is not None:
-            found = _rows(model, codecs[0], read_measurements(folder, codecs[0].sizes))
+            found = _rows(model, described.codecs[0], measured)
         else:
-            found = _persons(model, described, folder)
-    if found.measurements is not None and found.measurements.n != n:
-        raise InputError(f"the measurements are of {found.measurements.n} units, and the bundle of {n}.")
+            found = _persons(model, described, measured)
+        if isinstance(found.law, RowLaw | PersonsLaw):
+            check_law(found.law)
     return found
+
+
+def measured_sizes(described: Description) -> list[int]:
+    """How many codes the columns have that measurements number."""
+    if described.schema is not None:
+        return list(described.codecs[0].sizes)
+    return [*(kind.size for kinds in described.kinds for kind in kinds), described.link.at_most + 1]
 
 
 def _cells(model: Mapping[str, Array], attributes: Sequence[Attribute]) -> dict[int, Cells]:
@@ -113,7 +131,9 @@ def _cells(model: Mapping[str, Array], attributes: Sequence[Attribute]) -> dict[
     for j, kind in enumerate(attributes):
         if isinstance(kind, NumberGrid):
             measure = Measure(kind, *(model[f"{j} {name}"] for name in MEASURE))
-            found[j] = Cells(measure, model[f"{j} edges"], measure.mass(model[f"{j} edges"]))
+            edges = model[f"{j} edges"]
+            check_cells(measure, edges)
+            found[j] = Cells(measure, edges, measure.mass(edges))
     return found
 
 
@@ -136,11 +156,12 @@ def _rows(model: Mapping[str, Array], codec: Codec, measured: Measurements | Non
     spectrum = None
     if "spectrum" in model:
         edge, dimension, *values = map(float, model["spectrum"])
+        check_spectrum(values, edge, dimension, width)
         spectrum = Spectrum(tuple(values), edge, int(dimension))
     return Fitted(law, measured, spectrum)
 
 
-def _persons(model: Mapping[str, Array], package: Description, folder: Path) -> Fitted:
+def _persons(model: Mapping[str, Array], package: Description, measured: Measurements | None) -> Fitted:
     """The law of persons with events."""
     attributes = [kind for kinds in package.kinds for kind in kinds]
     cells = _cells(model, attributes)
@@ -164,7 +185,6 @@ def _persons(model: Mapping[str, Array], package: Description, folder: Path) -> 
     events = Domain(tuple(sizes[first:]), tuple(ordered[first:]))
     law = SequenceLaw(models, whole, events, counts, barred, timing, tilts, ties)
     last = 0 if timing.order is None else attributes[first + timing.order].size - 1
-    measured = read_measurements(folder, [*(kind.size for kind in attributes), package.link.at_most + 1])
     if measured is None:
         raise InputError("the bundle has no measurements.")
     return Fitted(PersonsLaw(law, cells, last), measured)
@@ -219,22 +239,26 @@ def _factors(i: int, factors: Mapping[int, Factor]) -> dict[str, Array]:
     return out
 
 
-def read_measurements(folder: Path, sizes: Sequence[int]) -> Measurements | None:
-    """The measurements of a bundle, if it has any, checked against the numbers of codes of its schema's columns."""
+def read_measurements(folder: Path, sizes: Sequence[int], names: Sequence[str] | None = None) -> Measurements | None:
+    """The measurements of a bundle, if it has any, checked against the numbers of codes, and names, of its schema's columns."""
     if not (folder / DESCRIPTION).is_file() or not (folder / NUMBERS).is_file():
         return None
     facts = read_json(folder / DESCRIPTION)
     written = facts.get("format") if isinstance(facts, dict) else None
-    if written != FORMAT:
+    if type(written) is not int or written != FORMAT:
         raise InputError(
             f"{DESCRIPTION} has format {written}, and this covey reads {FORMAT}: update covey, or ask for the bundle "
             "to be written again."
         )
     arrays = read_arrays(folder / NUMBERS)
     try:
+        if names is not None and facts["columns"] != list(names):
+            raise ValueError("it names other columns than the schema")
+        for said in facts["measurements"]:
+            check_said(said, len(sizes))
         found = Measurements(facts["n"], tuple(_listed(facts["measurements"], arrays)))
         _check(found, sizes)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (ArithmeticError, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise InputError(f"{NUMBERS} and {DESCRIPTION} do not fit together, or to this bundle: {error}.") from None
     return found
 
@@ -284,8 +308,7 @@ def _check(found: Measurements, sizes: Sequence[int]) -> None:
         # More tables than numbers are never written: they would be gone through one by one.
         if m.kept and m.values.ndim == 1 and (len(query.sets) > len(m.values) or len(m.values) != query.starts[-1]):
             raise ValueError("its tables have other sizes than their bins")
-        if not np.all(np.isfinite(m.sd)) or np.any(np.asarray(m.sd) < 0) or not 0 < m.per < np.inf:
-            raise ValueError("the noise of a table has no size")
+        check_measurement(m)
 
 
 # Files of whoever sent a bundle.

@@ -5,24 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from covey.engine.budget import Budget, budget_for, parameters
 from covey.engine.models.tables.prior import Prior
 from covey.engine.unit import ADD_REMOVE
 from covey.errors import InputError, ParameterError, counted
-from covey.release.contents import About
+from covey.release.facts import is_anonymous, promised, read_facts
 from covey.release.model import fitting, read_arrays, read_json, read_model
 from covey.release.places import REPORT, SUMS, counting, listed
 from covey.tables.codec import Codec
 from covey.tables.columns import cell_by_cell, unguarded
 from covey.tables.description import Description
 from covey.tables.document import read_document
-from covey.tables.fields import LARGEST
 from covey.tables.resources import Resource
 from covey.tables.schema import Schema
 from covey.tables.sources import joined, open_source
@@ -99,19 +96,6 @@ def tables_of(folder: Path, described: Description) -> list[tuple[Resource, Path
     return found
 
 
-def read_facts(folder: Path) -> dict[str, Any]:
-    """What a bundle says of its privacy, and the day on which it was made; its charges keep within its budget."""
-    found: dict[str, Any] = read_json(folder / "privacy.json")
-    with fitting("privacy.json"):
-        counts = [found["n"], *found["synthetic_rows"].values()]
-        whole = all(type(count) is int and 0 <= count <= LARGEST for count in counts)
-        if not whole or not About.from_dict(found["about"]).made:
-            raise ValueError("it needs whole numbers of rows, and a day")
-        if "charges" in found:
-            _verify_budget(found)
-    return found
-
-
 def verify_files(folder: Path) -> tuple[dict[str, str], bool]:
     """Check the checksums of a bundle: those of its files, and whether it is finished."""
     _require_bundle(folder)
@@ -143,8 +127,8 @@ def verify_bundle(folder: str | Path) -> Verified:
     for _, path in tables:
         if finished and named[path.name] not in report:
             raise InputError(f"{REPORT} describes another table than {path.name}: it does not name its fingerprint.")
-    if "charges" in facts:
-        read_model(place, described, facts["n"])
+    if not is_anonymous(facts):
+        read_model(place, described, facts)
     rows = verify_rows(described, tables)
     if rows != facts["synthetic_rows"]:
         raise InputError(f"privacy.json has another number of synthetic rows than the {rows} that are there.")
@@ -198,30 +182,6 @@ def _verify_link(described: Description, part: Resource, counts: Mapping[str, in
             raise InputError(f"the synthetic tables break a rule across them: {wrong[0]}")
 
 
-def promised(facts: Mapping[str, Any]) -> Budget:
-    """The budget that ε, δ and the unit of privacy.json allow.
-
-    Naming learned labels spends a part of δ, which the amount must then do without.
-    """
-    named = any("delta" in charge for charge in facts["charges"])
-    epsilon, delta = Fraction(facts["epsilon"]), Fraction(facts["delta"])
-    return budget_for(epsilon, delta, facts["rows_per_person"], named, facts["neighbours"])
-
-
-def _verify_budget(facts: Mapping[str, Any]) -> None:
-    """The charges must not exceed the amount, and the amount must be what was promised."""
-    budget, amount = promised(facts), Fraction(facts["amount"])
-    spent, named = (
-        sum((Fraction(c.get(kind, 0)) for c in facts["charges"]), Fraction(0)) for kind in ("amount", "delta")
-    )
-    if named > budget.selection:
-        raise InputError("the charges spend more of δ than its part for learned labels.")
-    if amount > budget.amount:
-        raise InputError("the bundle claims a larger amount per row than its ε and δ allow.")
-    if spent > amount:
-        raise InputError(f"the charges sum to {spent}, more than the {amount} that were promised.")
-
-
 def rows_path(folder: Path) -> Path:
     """The file with the synthetic rows of a bundle."""
     return folder / ("synthetic.parquet" if (folder / "synthetic.parquet").exists() else "synthetic.csv")
@@ -245,8 +205,8 @@ def cite(folder: Path) -> dict[str, str]:
     """The citation of a bundle that is whole and consistent: a sentence, BibTeX, and the fingerprint."""
     checked, digest = verify_bundle(folder), bundle_digest(folder)
     facts, n, promise = checked.facts, checked.facts["n"], str(checked.facts["guarantee"])
-    if "epsilon" in facts:
-        promise += f", {parameters(Fraction(facts['epsilon']), Fraction(facts['delta']))}, for {facts['unit']}"
+    if not is_anonymous(facts):
+        promise += f", {promised(facts).parameters}, for {facts['unit']}"
     about = "about " if facts.get("neighbours") == ADD_REMOVE else ""
     if checked.counted == "persons":
         title, source = (
@@ -286,7 +246,7 @@ def checked_prior(folder: Any, now: Description, seeded: bool) -> Path:
     """
     place = Path(folder)
     facts = verify_bundle(place).facts
-    if "group_size" in facts:
+    if is_anonymous(facts):
         raise InputError(
             f"{place} is an anonymous bundle, which is not differentially private. Used as public information, it would leak "
             "into a private release. Give a bundle made by covey release."

@@ -25,7 +25,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from covey.engine.budget import exact, make_budget
+from covey.engine.budget import make_budget
+from covey.engine.fractions import exact
 from covey.engine.unit import ADD_REMOVE, ALL_ROWS, Unit
 from covey.errors import (
     ArgumentError,
@@ -40,6 +41,7 @@ from covey.ledger import DatasetStatus, Event, Ledger, default_ledger_path
 from covey.release.answers.load import stored
 from covey.release.bundle import ReportInputs, add_words, claim_target, publish
 from covey.release.contents import About, AnonymousRelease
+from covey.release.facts import read_facts
 from covey.release.places import (
     WORDS_SUMS,
     check_disk,
@@ -50,7 +52,7 @@ from covey.release.places import (
     refuse_in_bundle,
     refuse_same,
 )
-from covey.release.verify import bundle_digest, read_facts, verify_bundle
+from covey.release.verify import bundle_digest, verify_bundle
 from covey.synthesizers import AnonymousSynthesizer, PrivateSynthesizer
 from covey.synthesizers.learning import too_wide
 from covey.tables.column_drafts import LEFT_OUT, TWO_READINGS, strays
@@ -257,10 +259,9 @@ def _status(order: PrivateOrder) -> DatasetStatus | None:
     if order.seed is not None or order.dataset is None:
         return None
     try:
-        known = Ledger(order.ledger or default_ledger_path()).datasets()
+        return Ledger(order.ledger or default_ledger_path()).dataset(order.dataset)
     except (CoveyError, OSError):  # a charge will say what is wrong with it, and a report does without
         return None
-    return next((status for status in known if status.name == order.dataset), None)
 
 
 # The charge.

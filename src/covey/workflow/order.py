@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from covey.engine.budget import exact
+from covey.engine.fractions import said_or_written
 from covey.engine.unit import REPLACE, Neighbours
 from covey.errors import ArgumentError
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About
@@ -106,7 +108,8 @@ def as_words(order: PrivateOrder | AnonymousOrder) -> dict[str, Any]:
 def from_words(words: Mapping[str, Any]) -> PrivateOrder | AnonymousOrder:
     """The order that was written down so."""
     read: dict[str, Callable[[Any], Any]] = dict.fromkeys(("table", "schema", "out", "ledger"), Path)
-    read |= {"epsilon": Fraction, "delta": Fraction, "accept_misfits": Fraction, "about": About.from_dict}
+    numbers = ("epsilon", "delta", "accept_misfits")
+    read |= {name: partial(said_or_written, name=name) for name in numbers} | {"about": About.from_dict}
     read |= {"important": lambda pairs: tuple(map(tuple, pairs)), "sensitive": tuple, "columns": tuple}
     own = {name: read[name](value) if name in read and value is not None else value for name, value in words.items()}
     return PrivateOrder(**own) if "epsilon" in own else AnonymousOrder(**own)

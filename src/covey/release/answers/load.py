@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from covey.engine.arrays import Integers
-from covey.engine.budget import NOISE, Charge, PrivacyStatement
+from covey.engine.budget import Charge
 from covey.engine.certificate import WORDS, Certificate, Distances, OutOfPlace
+from covey.engine.fractions import amount
 from covey.errors import InputError
 from covey.release.answers.release import Release
 from covey.release.contents import AnonymousRelease, AnyRelease, Bounds
+from covey.release.facts import is_anonymous, read_facts, statement
 from covey.release.model import fitting, read_json, read_model
 from covey.release.statements import GROUPED
-from covey.release.verify import described_by, promised, read_facts, rows_path, tables_of, verify_files
+from covey.release.verify import described_by, rows_path, tables_of, verify_files
 from covey.tables.codec import Codec
 from covey.tables.sources import ColumnValues, joined, open_source
 
@@ -74,10 +75,10 @@ def stored(place: Path) -> AnyRelease:
     facts = read_facts(place)
     m = facts["synthetic_rows"].get(described.unit.name, 0)
     parts = StoredRows(m, tuple((path, Codec(part.released)) for part, path in tables_of(place, described)))
-    if "group_size" in facts:
+    if is_anonymous(facts):
         named = {name: facts[name] for name in GROUPED}
         return AnonymousRelease(parts, described.unit.schema, **named, version=facts["covey"])
-    fitted, own = read_model(place, described, facts["n"]), None
+    fitted, own = read_model(place, described, facts), None
     if (place / CERTIFICATE).is_file():
         with fitting(CERTIFICATE):
             certificate, own = read_certificate(read_json(place / CERTIFICATE), facts["spent_in"])
@@ -86,26 +87,9 @@ def stored(place: Path) -> AnyRelease:
         return Release(parts, described, fitted, statement(facts), facts["covey"], own)
 
 
-def statement(facts: Mapping[str, Any]) -> PrivacyStatement:
-    """The guarantee of a private bundle, from its privacy.json."""
-    budget = promised(facts)
-    charges, unused = (
-        tuple(
-            Charge(c["purpose"], Fraction(c["amount"]), budget.unit, Fraction(c.get("delta", 0)))
-            for c in facts.get(name, ())
-        )
-        for name in ("charges", "unused")
-    )
-    more: dict[str, Any] = {name: tuple(facts.get(name, ())) for name in ("learned", "left_out", "assumed")}
-    more |= {"guessed": bool(facts.get("guessed", False)), "prior": facts.get("prior", {}).get("bundle")}
-    noise = tuple(law for law in facts.get("noise", ()) if law in NOISE)
-    known = budget, charges, facts["n"], facts["mechanism"], facts["seeded"]
-    return PrivacyStatement(*known, unused=unused, noise=noise, **more)
-
-
 def read_certificate(said: Mapping[str, Any], unit: str) -> tuple[Certificate, Bounds]:
     """The certificate of a bundle, and what it says of the very tables that lie beside it."""
-    charge, confidence = Charge("certificate", Fraction(said["cost"]["amount"]), unit), said["confidence"]
+    charge, confidence = Charge("certificate", amount(said["cost"]["amount"], "cost"), unit), said["confidence"]
     if "persons" in said:
         kinds = {words: kind for kind, words in WORDS.items()}
         bounds = [{kinds[w]: float(b) for w, b in own.get("bound", {}).items()} for own in (said, said["this_table"])]
