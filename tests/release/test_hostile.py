@@ -6,12 +6,12 @@ import shutil
 
 import numpy as np
 import pytest
-from covey.table.schema import Field, Schema
 
 import covey
 from covey.errors import CoveyError, InputError
 from covey.release.bundle import _write_sums, write_bundle
 from covey.release.verify import cite, verify_bundle
+from covey.tables.schema import Field, Schema
 from covey.workflow import resume
 
 pytestmark = pytest.mark.usefixtures("few_steps")

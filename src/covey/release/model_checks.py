@@ -42,7 +42,7 @@ def check_said(said: Mapping[str, Any], columns: int) -> None:
     if isinstance(said["sets"], Mapping):
         p, degree = said["sets"]["every"]
         whole = type(p) is int and type(degree) is int
-        _require(whole and 1 <= degree <= MOST_COLUMNS and degree <= p <= columns, "its tables are of other columns")
+        _require(whole and 1 <= degree <= MOST_COLUMNS and 0 < p <= columns, "its tables are of other columns")
 
 
 def check_measurement(m: Measurement) -> None:
