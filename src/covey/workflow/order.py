@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from covey.engine.budget import exact
-from covey.engine.fractions import said_or_written
+from covey.engine.fractions import exact, said_or_written
 from covey.engine.unit import REPLACE, Neighbours
 from covey.errors import ArgumentError
 from covey.release.contents import LARGE_EPSILON, NOTHING_SAID, About
