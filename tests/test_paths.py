@@ -219,6 +219,20 @@ def test_no_output_reaches_the_table_through_another_name(here, row, make):
     assert (here / "patients.csv").read_bytes() == table
 
 
+@pytest.mark.parametrize("row", OUTPUTS, ids=" ".join)
+def test_an_output_that_is_a_link_to_nowhere_is_refused_before_the_charge(here, row):
+    """A finished bundle cannot be put over one: the release was lost after its charge."""
+    (here / "written.csv").symlink_to(here / "nowhere")
+    (here / "written").symlink_to(here / "nowhere")
+    ledger = (here / "ledger.sqlite").read_bytes()
+    done = ask(row, "written.csv")
+    assert done.exit_code == 2, (done.output, done.exception)
+    assert "leads nowhere" in done.output
+    assert (here / "written.csv").is_symlink()
+    assert not (here / "nowhere").exists()
+    assert (here / "ledger.sqlite").read_bytes() == ledger
+
+
 # Python: by function and argument, what is called with a place.
 def synthesizer(schema, **options):
     return covey.PrivateSynthesizer(1.0, schema=schema, seed=1, **options)

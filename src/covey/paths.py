@@ -27,8 +27,8 @@ def scheme_of(place: str | os.PathLike[str]) -> str:
 def local_output(place: str | os.PathLike[str]) -> Path:
     """The path of an output on a local disk.
 
-    A URL is refused: taken for a path it would become a local folder that nobody looks into. So is what is there and no file or
-    folder.
+    A URL is refused: taken for a path it would become a local folder that nobody looks into. So are pipes, devices and links that
+    lead nowhere, over which a finished bundle could not be put.
     """
     if scheme := scheme_of(place):
         raise ParameterError(
@@ -37,6 +37,10 @@ def local_output(place: str | os.PathLike[str]) -> Path:
         )
     path = Path(place)
     refuse_special(path)
+    if os.path.islink(path) and not os.path.exists(path):
+        raise ParameterError(
+            f"the output {path} is a link that leads nowhere. Choose another place, or remove the link."
+        )
     return path
 
 

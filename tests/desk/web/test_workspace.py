@@ -84,6 +84,29 @@ def test_a_schema_of_before_is_taken_as_it_was_confirmed(page):
     assert "mine.json is not JSON" in words(answer)
 
 
+@pytest.mark.parametrize("name", ["list.csv", "../list.csv", "/etc/hostname", "file:///etc/hostname"])
+def test_no_schema_that_is_given_reads_a_file_beside_its_copy(page, name):
+    """Tables lie there; a list that becomes public is written into the schema before."""
+    mark = {"name": "mark", "type": "string", "covey": {"derived": {"from": ["a"], "table": name}}}
+    schema = {"fields": [{"name": "a", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}}, mark]}
+    work = page.new_work()
+    beside = page.workspace.work(work).folder / "list.csv"
+    for place in (beside, page.workspace.folder / "list.csv"):
+        place.write_text("a,mark\n1,READER-SECRET\n", encoding="utf-8")
+    answer = page.upload(work, b"a\n1\n", others={"schema": ("schema.json", json.dumps(schema).encode())})
+    assert answer.status_code == 422
+    assert "here none is read" in words(answer)
+    assert "READER-SECRET" not in answer.text
+    assert list(beside.parent.iterdir()) == [beside]
+
+
+@pytest.mark.parametrize("name", ["/etc/hostname.csv", "..\\..\\x.csv", "s3://bucket/x.csv", "file:///x.csv"])
+def test_the_name_of_a_file_that_is_given_is_no_path(page, name):
+    state = page.given(b"a,b\n1,2\n3,4\n", name)
+    assert state.table.path.parent == state.folder
+    assert state.table.name not in state.table.path.name
+
+
 def test_drafts_are_never_shown_as_confirmed(page):
     state = page.given(b"age,name\n3,Anna\n97,Bert\n")
     work = state.id

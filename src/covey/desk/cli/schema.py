@@ -55,7 +55,7 @@ def init(  # click passes each option by its name
     """
     from dataclasses import asdict
 
-    from covey.release.places import check_new_file
+    from covey.release.places import check_new_file, refuse_in_bundle
     from covey.tables.description import require_one_branch
     from covey.workflow import Description, Drafted, draft, imported
 
@@ -67,6 +67,7 @@ def init(  # click passes each option by its name
     places = [Path(table) for table in tables] if several else [source_of(tables[0], relation, sql)]
     for place in places:
         check_new_file(out, place, force)
+        refuse_in_bundle(out)
         if several and place.resolve().parent != out.resolve().parent:
             raise ParameterError(f"write the package beside its tables: {place.resolve().parent / out.name}.")
     by_name = {place.name: place for place in places} if several else {}
