@@ -1,5 +1,7 @@
 """Fuzz one target: `python -m fuzz releases --runs 5000`, or of bytes, with atheris, `python -m fuzz table --runs 500000`.
 
+Or ask questions whose answers are known: `python -m fuzz answers --runs 200`, see fuzz/answers.py.
+
 Of bytes, an uncaught exception, an input that takes more than 5 seconds or a process of more than 512 MiB ends the run with the
 input that did it, written to build/fuzz/. Inputs in fuzz/corpus/ are where it starts. For releases see fuzz/releases.py.
 """
@@ -17,7 +19,7 @@ HERE = Path(__file__).parent
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__.splitlines()[0])
-    parser.add_argument("target", choices=["releases", "table", "schema"])
+    parser.add_argument("target", choices=["releases", "answers", "table", "schema"])
     parser.add_argument("--runs", type=int, default=5000)
     parser.add_argument("--length", type=int, default=400, help="longest input, in bytes")
     parser.add_argument("--seed", type=int, default=1, help="of releases: the first one")
@@ -30,6 +32,10 @@ def main():
         from fuzz.releases import main as explore
 
         sys.exit(explore(options.runs, options.seed, options.log))
+    if options.target == "answers":
+        from fuzz.answers import main as ask
+
+        sys.exit(ask(options.runs, options.seed))
     of_bytes(options)
 
 

@@ -168,11 +168,10 @@ def test_a_refusal_names_the_column_at_fault_and_both_numbers(release):
     rows = np.column_stack([X[:, :3], np.minimum(g.geometric(0.25, len(X)) - 1, 9)])
     maps = [np.arange(4), np.arange(3), np.arange(2), np.array([0] * 3 + [1] * 7)]
     coarse = categories(LIMITED, rows, maps=maps)
-    for ask in (lambda: coarse.correlation("delay", "age"), lambda: coarse.regress("delay ~ age")):
-        with pytest.raises(CannotAnswerError) as refused:
-            ask()
-        assert "the bins in which 'age' was measured" in str(refused.value)
-        assert "those of 'delay' 100%: together less than the 85% that this needs" in str(refused.value)
+    with pytest.raises(CannotAnswerError) as refused:
+        coarse.regress("delay ~ age")
+    assert "the bins in which 'age' was measured" in str(refused.value)
+    assert "those of 'delay' 100%: together less than the 85% that this needs" in str(refused.value)
     with pytest.raises(CannotAnswerError, match="'delay': what was measured does not vary beyond its noise"):
         categories(LIMITED, rows * [0, 1, 1, 1]).correlation("delay", "ill")
     with pytest.raises(CannotAnswerError, match=r"from 10 to 19, which holds 10% of the rows: .* beyond 5% bounds"):

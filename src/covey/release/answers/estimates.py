@@ -34,6 +34,7 @@ LOST = 3.0  # a group whose share is smaller than so many deviations of its nois
 TINY = 1e-12  # shares below it count as none
 CLEAR = 5.0  # deviations of its noise beyond which a bin's own counts say how it splits: an error of a fifth at most
 HIDDEN = 0.5  # deviation of the correlation of two numbers inside bins, of unknown sign: hump-shaped ones reach it
+LEANING = 0.05  # the same of a number inside its bins with another column as a whole, beyond what chance does: fuzz/answers.py
 
 
 class LostInNoiseError(CannotAnswerError):
@@ -116,6 +117,19 @@ class Moments:
             out.append(np.clip(score, 0.0, 1.0) if f.condition else score)
         return out
 
+    def _end(self, i: int, side: int) -> Floats:
+        """The least, or the most, of every bin that may meet a condition, which may cut categories."""
+        f = self.features[i]
+        bins, share = self.evidence.bins(f.attribute), np.maximum(self._split(f.attribute), 0.0) + TINY
+        moved = f.scores - f.open[0] if side == 0 else f.scores + f.open[1]
+        return np.clip(np.bincount(bins, share * moved) / np.bincount(bins, share), 0.0, 1.0)
+
+    def _left_open(self, i: int, other: Floats) -> tuple[float, float]:
+        """How much less and more a product with a condition may be because it cuts categories; the other's scores are given."""
+        f, ends = self.features[i], (max(0.0, float(other.max())), max(0.0, -float(other.min())))
+        less, more = (float(part @ np.maximum(self.evidence.one_way(f.attribute), 0.0)) for part in f.open)
+        return less * ends[0] + more * ends[1], more * ends[0] + less * ends[1]
+
     def _split(self, a: int) -> Floats:
         """Shares that say how bins split: as measured where a bin stands well out of its noise, the centres' elsewhere."""
         bins, own, centres = self.evidence.bins(a), self.evidence.one_way(a), self.shares[a] + TINY
@@ -171,18 +185,29 @@ class Moments:
         if self.constant(i) and self.constant(j):
             return product, 0.0, 0.0, 0.0
         if f.condition and h.condition:
-            low, high = _frechet(table, s, t)
+            low, high = (_frechet(table, self._end(i, side), self._end(j, side))[side] for side in (0, 1))
             product = min(max(product, low), high)
             return product, product - low, high - product, 0.0
+        if (f.bounded or h.bounded) and not (f.condition or h.condition):
+            low, high = self.product_between(i, j)
+            guess = product + (self._line(i, j, product, table) + self._inside(f, h, s, t)) / 2
+            guess = min(max(guess, low), high)
+            return guess, guess - low, high - guess, 0.0
         if f.bounded or h.bounded:
             own, other, held = (i, t, table) if f.bounded else (j, s, table.T)
             least, most, middle = self._extremes(own, held, other)
             return product, max(0.0, middle - least), max(0.0, most - middle), 0.0
+        line = self._line(i, j, product, table)
+        centres = self._inside(f, h, s, t)
+        below, above = self._left_open(i, h.scores) if f.condition else self._left_open(j, f.scores)
+        return product + (line + centres) / 2, below, above, (line - centres) / 2
+
+    def _line(self, i: int, j: int, product: float, table: Floats) -> float:
+        """What a straight line says of the inside of bins, by what lies between them."""
+        s, t = self.scores[i], self.scores[j]
         between = product - float((table.sum(axis=1) @ s) * (table.sum(axis=0) @ t)) / max(float(table.sum()), TINY)
         kept = self.kept[i] * self.kept[j]  # nothing where a column has a single bin: nothing lies between bins
-        line = between * (1 / kept - 1) if kept > 0 else 0.0
-        centres = self._inside(f, h, s, t)
-        return product + (line + centres) / 2, 0.0, 0.0, (line - centres) / 2
+        return between * (1 / kept - 1) if kept > 0 else 0.0
 
     def _extremes(self, i: int, table: Floats, other: Floats) -> tuple[float, float, float]:
         """The least and the most that a number can add up to over rows that meet a condition, and what it does by its bins.
@@ -245,12 +270,13 @@ class Moments:
         below, above = np.concatenate([less, below]), np.concatenate([more, above])
         up, down = np.maximum(slopes, 0), np.maximum(-slopes, 0)
         own = slopes[:, len(self.features) :]
-        # Two numbers may share something inside their bins, which no table tells: of unknown sign, pair by pair.
+        # What numbers share inside their bins no table tells: of unknown sign, pair by pair.
         laws = [self._law(f.attribute) for f in self.features]
         spread = np.array([law @ (f.scores - law @ f.scores) ** 2 for law, f in zip(laws, self.features, strict=True)])
-        inside = np.where([f.condition for f in self.features], 0.0, (1 - self.kept) * spread)
-        apart = np.array([[f.attribute != h.attribute for h in self.features] for f in self.features])
-        hidden = HIDDEN**2 * np.outer(inside, inside) * apart
+        inside = (1 - self.kept) * spread
+        leaning = (LEANING**2 + 1 / self.evidence.found.n) * np.outer(inside, spread)
+        apart = np.array([[_judged(f, h) for h in self.features] for f in self.features])
+        hidden = (HIDDEN**2 * np.outer(inside, inside) + leaning + leaning.T) * apart
         variance = (own @ gap) ** 2 + own**2 @ hidden[np.triu_indices(len(self.features))]
         return up @ below + down @ above, up @ above + down @ below, np.sqrt(variance)
 
@@ -289,6 +315,12 @@ class Moments:
     def sampling(self, slopes: Floats) -> Floats:
         """The variance, over rows, of what one row adds to each combination."""
         return np.asarray((with_products(self.rows.columns(self.features)) @ slopes.T).var(axis=0))
+
+
+def _judged(one: Feature, other: Feature) -> bool:
+    """Whether what two features share inside bins is a judgement, and no bound."""
+    bounded = one.bounded or other.bounded or (one.condition and other.condition)
+    return one.attribute != other.attribute and not bounded
 
 
 def _shared(table: Floats, variance: Floats, other: Floats) -> float:

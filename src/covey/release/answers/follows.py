@@ -372,7 +372,7 @@ def _moments(
     for term in whole.terms:
         mine = [part.attribute for part in term]
         others = [
-            a for a in sorted(masks, key=lambda a: a not in group) if a not in mine and _matters(release, a, masks[a])
+            a for a in sorted(masks, key=lambda a: a not in group) if a not in mine and matters(release, a, masks[a])
         ]
         taken = others[: 2 - len(term)]
         numbers = [place(_number_feature(part, masks, release, [masks[a] for a in taken], taken)) for part in term]
@@ -381,7 +381,7 @@ def _moments(
     return release.moments(tuple(features)), places, base, left
 
 
-def _matters(release: Release, attribute: int, mask: Floats) -> bool:
+def matters(release: Release, attribute: int, mask: Floats) -> bool:
     """Whether some rows seem to fail a condition: where all meet it, no pair is needed."""
     evidence = release.evidence
     outside = float((1 - mask) @ evidence.one_way(attribute))

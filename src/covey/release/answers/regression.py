@@ -19,12 +19,14 @@ from covey.release.answers.estimates import (
     Function,
     Moments,
     delta,
+    keeps,
     ratio,
     require_kept,
     slopes_of,
     with_errors,
     with_products,
 )
+from covey.release.answers.follows import matters, sum_of
 
 if TYPE_CHECKING:
     from covey.release.answers.release import Release
@@ -365,24 +367,65 @@ def fit_logistic(F: Floats) -> tuple[Floats, Floats]:
 # Correlations.
 
 
+@dataclass(frozen=True)
+class Side:
+    """A number as a sum of features, where it is there, and whether it follows from other columns."""
+
+    features: tuple[Feature, ...]
+    there: Floats
+    follows: bool = False
+
+
+def _added(release: Release, name: str) -> Side:
+    """A number by itself, or what one that follows from others is the sum of."""
+    whole = sum_of(release.columns, name)
+    if whole is None:
+        feature, there = release.number_feature(name)
+        return Side((feature,), there)
+    if any(len(term) > 1 for term in whole.terms):
+        raise CannotAnswerError(
+            f"{name!r} follows from a product of other columns: with another column these are three at once, and two were "
+            "measured. In Python release.interval(function) gives an approximate interval."
+        )
+    parts = [part for (part,) in whole.terms]
+    lost = any(matters(release, part.attribute, part.there) for part in parts)
+    features = tuple(
+        Feature(part.attribute, part.middle, part.half**2 / 3 if part.half.any() else None) for part in parts
+    )
+    if len(parts) == 1:
+        return Side(features, parts[0].there)
+    return Side(features, np.array([not lost]), True)
+
+
 def correlate(release: Release, x: str, y: str, about: About) -> Estimate:
     """Pearson's correlation of two numbers or flags, over rows that have both."""
-    parts = [release.number_feature(name) for name in (x, y)]
-    complete = all(there.all() and not release.partial(feature.attribute) for feature, there in parts)
-    features = [feature for feature, _ in parts]
+    sides = [_added(release, name) for name in (x, y)]
+    complete = all(one.there.all() and not release.partial(one.features[0].attribute) for one in sides)
+    if not complete and any(one.follows for one in sides):
+        raise CannotAnswerError(
+            f"{x!r} or {y!r} follows from other columns, and some rows have no value: three columns at once were not measured. "
+            "In Python release.interval(function) gives an approximate interval."
+        )
+    features = [feature for one in sides for feature in one.features]
     if not complete:  # a number, its square and where it is there, each 0 where the number is missing
         features = []
-        for feature, there in parts:
+        for one in sides:
+            feature, there = one.features[0], one.there
             square = (feature.scores**2 + (0.0 if feature.within is None else feature.within)) * there
-            features += [replace(feature, within=None), *(Feature(feature.attribute, own) for own in (square, there))]
+            features += [replace(feature, within=None), Feature(feature.attribute, square)]
+            features.append(Feature(feature.attribute, there, condition=True))
+    x_places, y_places = slice(0, len(sides[0].features)), slice(len(sides[0].features), None)
     moments = release.moments(tuple(features))
-    require_kept(moments, [0, len(features) // 2], release.columns.names)
+    numbers = range(len(features)) if complete else (0, 3)
+    if not all(keeps(moments, i) for i in numbers):  # what bins hide is bounded
+        features = [replace(feature, bounded=not feature.condition) for feature in features]
+        moments = release.moments(tuple(features))
 
     def covariance(mean: Array, second: Array) -> tuple[Array, Array, Array]:
         """The covariance and both variances; over rows that have both numbers."""
         if complete:
             C = second - np.outer(mean, mean)
-            return C[0, 1], C[0, 0], C[1, 1]
+            return C[x_places, y_places].sum(), C[x_places, x_places].sum(), C[y_places, y_places].sum()
         n = second[2, 5]
         one, two = second[0, 5] / n, second[2, 3] / n
         return second[0, 3] / n - one * two, second[1, 5] / n - one * one, second[2, 4] / n - two * two

@@ -403,12 +403,13 @@ class Release(PrivateRelease):
     @of_a_release
     def correlation(self, x: str, y: str, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """Pearson's correlation of two numbers or flags, over rows that have both."""
-        if self.columns.place(x) == self.columns.place(y) and self.columns.field(x) == self.columns.field(y):
+        if self.columns.declared(x) is not None and self.columns.declared(x) == self.columns.declared(y):
             raise ParameterError("a correlation needs two different columns.")
         estimate = regression.correlate(self, x, y, about)
-        question, note = f"correlation {x} {y}", together(*(self.columns.notes(own) for own in (x, y)))
+        plain = [name for name in (x, y) if follows.sum_of(self.columns, name) is None]
+        question, note = f"correlation {x} {y}", together(*map(self.columns.notes, plain))
         found = answers(estimate, [question], checked(confidence), about, estimate.words(), (-1.0, 1.0), note)[0]
-        return self.of_persons(found, [self.columns.place(own) for own in (x, y)], "person")
+        return self.of_persons(found, [self.columns.place(name) for name in plain], "person")
 
     @of_a_release
     def regress(
