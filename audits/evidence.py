@@ -72,7 +72,7 @@ MORE_THAN_HALF = 0.501
 
 def names_of_spending(entry, budget):
     """Under which names a passage through the gate counts as evidence of spending."""
-    law = f"{entry.line.law}, added" if budget.size_is_secret else entry.line.law
+    law = f"{entry.line.law.name}, added" if budget.size_is_secret else entry.line.law.name
     return f"{SPENDING}{entry.line.purpose}, {law}", f"{SPENDING}{entry.line.purpose} by {entry.asker}, {law}"
 
 
@@ -81,9 +81,9 @@ def evidence(one, subject, tape, breaches):
     shown = Counter({"rows of a person": max(changed(one.table, other) for other in one.neighbours.values())})
     for entry in tape.entries:
         shown[f"charge {entry.line.purpose}"] += int(np.size(entry.released))
-        shown[f"law {entry.line.law}"] += int(np.size(entry.released))
-        if entry.line.law in ("choice", "gumbel"):
-            count = np.size(entry.exact) if entry.line.law == "choice" else np.count_nonzero(entry.block)
+        shown[f"law {entry.line.law.name}"] += int(np.size(entry.released))
+        if entry.line.law.name in ("choice", "gumbel"):
+            count = np.size(entry.exact) if entry.line.law.name == "choice" else np.count_nonzero(entry.block)
             shown["candidates"] = min(shown["candidates"] or np.inf, count)
         if hasattr(entry, "threshold"):
             shown["labels"] += len(entry.released)

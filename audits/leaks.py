@@ -152,10 +152,14 @@ def certificate_for_one_row():
     """The certificate's noise covers one row of a person."""
 
     def forgetting(real):
-        def pay(self, purpose, share, law, scale):
+        def pay(self, purpose, *rest):
+            promised = self.budget
             if purpose == "certificate":
-                return real(self, purpose, share, law, lambda budget: scale(replace(budget, rows_per_person=1)))
-            return real(self, purpose, share, law, scale)
+                self.budget = replace(promised, rows_per_person=1)
+            try:
+                return real(self, purpose, *rest)
+            finally:
+                self.budget = promised
 
         return pay
 

@@ -23,6 +23,7 @@ from covey.engine.budget import make_budget
 from covey.engine.codes.events import WEIGHT_STEPS
 from covey.engine.codes.learned import Counting, kept_counts
 from covey.engine.gate import Gate, Joint, Selection
+from covey.engine.noise.law import LAPLACE
 from covey.engine.sensitivity import Sensitivity
 from covey.synthesizers import PrivateSynthesizer
 from covey.tables.columns import parse
@@ -80,7 +81,7 @@ def mostly_missing(seed, *first, share=0.95, n=800):
 def far_values(*first):
     """The same, of which so many hold 5000 that one row would decide whether it stands out, if counts were exact."""
     columns, part = Provisional(NUMBERS).columns, make_budget(40.0).part(covey.synthesizers.learning.SHARE)
-    least = kept_counts(part.deviation(2 * len(columns), 0), "laplace", sum(column.bins for column in columns))[0]
+    least = kept_counts(part.deviation(2 * len(columns), 0), LAPLACE, sum(column.bins for column in columns))[0]
     full = table(800, 0, *first)
     full["age"][1 : 1 + int(least)] = ["5000"] * int(least)
     return full

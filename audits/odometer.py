@@ -190,24 +190,24 @@ def loss(changes, weights, unit="ε", loose=False):
     """The privacy loss of one charge, in its own unit: exact for the law at hand, given how its statistics moved."""
     line = changes[0][1].line
     scale = float(line.scale)
-    if line.law == "laplace":
+    if line.law.name == "laplace":
         return sum(np.abs(change).sum() * entry.weight for change, entry in changes) / scale
-    if line.law == "gaussian":
+    if line.law.name == "gaussian":
         return sum((change**2).sum() * entry.weight for change, entry in changes) / (2 * scale)
-    if line.law == "cube":
+    if line.law.name == "cube":
         return max(np.abs(change).max() * entry.weight for change, entry in changes) / scale
-    if line.law == "knorm":  # tables whose sums move, or move apart, have another support: docs/proofs/knorm.md
+    if line.law.name == "knorm":  # tables whose sums move, or move apart, have another support: docs/proofs/knorm.md
         sums = {change.sum() for change, _ in changes}
         if len(sums) > 1 or (not loose and sums != {0}):
             return np.inf
         return max(np.abs(change).sum() / (1 if loose else 2) * entry.weight for change, entry in changes) / scale
-    if line.law == "gumbel":  # the range of its loss over all candidates: docs/proofs/relations.md
+    if line.law.name == "gumbel":  # the range of its loss over all candidates: docs/proofs/relations.md
         ranges = [np.ptp(change[entry.block]) / scale for change, entry in changes]
         return sum(ranges) if unit == "ε" else sum(np.pi / 16 * r**2 for r in ranges)
-    if line.law == "choice":  # docs/proofs/choice.md
+    if line.law.name == "choice":  # docs/proofs/choice.md
         each = [np.abs(change - change[entry.released]).max() / scale for change, entry in changes]
         return sum(each) if unit == "ε" else sum(map(gaussian_cost, each))
-    if line.law in ("matrix", "signs"):  # of signs, the nuclear norm is what the worst neighbours need (cone.md)
+    if line.law.name in ("matrix", "signs"):  # of signs, the nuclear norm is what the worst neighbours need (cone.md)
         w = weights[line.purpose]
         D, asked = np.zeros((len(w), len(w))), np.zeros((len(w), len(w)), dtype=bool)
         for change, entry in changes:

@@ -17,6 +17,7 @@ from covey.engine.budget import Budget
 from covey.engine.codes.counts import Counts
 from covey.engine.gate import WHOLE, Gate, Joint
 from covey.engine.models.tables.important import Important
+from covey.engine.noise.law import CHOICE
 from covey.engine.numbers.grid import Difference
 from covey.engine.numbers.tree import Tree
 from covey.engine.query import Factor, Query, mean_variation
@@ -139,7 +140,7 @@ def levels_at_the_parents_charge():
         def measure_it(self, purpose, exact, shape, sensitivity, share=WHOLE):
             j, turn = now.pop(0) if now else (None, 0)
             if turn:
-                return Joint(self, paid[id(self), j], self.steps).add(exact, shape)
+                return Joint(self, paid[id(self), j], self.steps, paid[id(self), j].law).add(exact, shape)
             found = real(self, purpose, exact, shape, sensitivity, share)
             paid[id(self), j] = self.book[-1]
             return found
@@ -223,13 +224,13 @@ def choices_at_one_charge():
     """However many triples are chosen, each choice has the noise of a single one, and one of them is written down."""
 
     def once(real):
-        def pay(self, purpose, share, law, scale, *rest):
-            if law != "choice":
-                return real(self, purpose, share, law, scale, *rest)
-            before = [line for line in self.book if line.law == "choice"]
+        def pay(self, purpose, share, law, sensitivity, *rest):
+            if law is not CHOICE:
+                return real(self, purpose, share, law, sensitivity, *rest)
+            before = [line for line in self.book if line.law is CHOICE]
             if before:
                 return before[0]
-            return real(self, purpose, WHOLE, law, scale, *rest)
+            return real(self, purpose, WHOLE, law, sensitivity, *rest)
 
         return pay
 

@@ -6,10 +6,11 @@ import pytest
 
 from audits.gates import a_gate
 from covey.engine.budget import Charge
-from covey.engine.certificate import NOISE_MISS, Certificate, Distances, OutOfPlace, _quantile, certify, of_hundred
+from covey.engine.certificate import NOISE_MISS, Certificate, Distances, OutOfPlace, certify, of_hundred
 from covey.engine.entropy import Streams
 from covey.engine.gate import Exact
 from covey.engine.noise.integers import CoveyNoise
+from covey.engine.noise.law import CUBE, LAPLACE
 from covey.markup import card, meter
 
 DISTANCES = {1: 0.002, 2: 0.004, 3: 0.001}
@@ -132,7 +133,7 @@ def test_the_cubes_margin_is_enough_on_the_integers_at_every_scale():
         return inside / (1 + 8 * x / rest**2)
 
     for s in np.geomspace(2, 1e6, 60):
-        margin = ceil(2 * s * _quantile("cube")) + 1
+        margin = ceil(2 * s * CUBE.quantile(NOISE_MISS)) + 1
         assert tail(margin, s) <= NOISE_MISS
         assert tail(int(0.9 * margin) - 2, s) > NOISE_MISS
     # And the formula is the law: by adding up e^{−max|z|/s} over a square.
@@ -144,7 +145,7 @@ def test_the_cubes_margin_is_enough_on_the_integers_at_every_scale():
 def test_tiny_budgets_get_laplace_noise_on_both():
     gate = a_gate("certificate", amount=Fraction(1, 10**13))
     found = certify([2], Exact(0.1), 2000, gate, yardstick=Exact(0.3))
-    assert (gate.book[0].law, gate.book[0].scale) == ("laplace", 2 * 1027 * 10**13)
+    assert (gate.book[0].law, gate.book[0].scale) == (LAPLACE, 2 * 1027 * 10**13)
     assert found.misplaced.bound == 1
 
 

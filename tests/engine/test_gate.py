@@ -17,6 +17,7 @@ from covey.engine.budget import make_budget
 from covey.engine.entropy import Streams
 from covey.engine.gate import Exact, Gate
 from covey.engine.noise.directions import private_directions
+from covey.engine.noise.law import BINGHAM, CUBE, MATRIX, SIGNS, independent_noise
 from covey.engine.sensitivity import Sensitivity
 from covey.errors import InternalError
 
@@ -130,7 +131,7 @@ def test_every_law_pays_for_all_rows_of_a_person(law, k):
     else:
         gate.directions("x", Exact(np.eye(3)), Sensitivity(directions=2), 1)
     line = gate.book[0]
-    assert (line.law, line.amount) == (law, 8)
+    assert (line.law.name, line.amount) == (law, 8)
     assert line.scale == (Fraction(2 * k * k, 16) if law == "gaussian" else Fraction(2 * k, 8))
 
 
@@ -262,7 +263,7 @@ def test_a_plan_is_kept_in_the_unit_of_its_budget(pure):
     found = gate.measure("a", Exact(np.zeros(2, dtype=np.int64)), 2, Sensitivity(l1=1, l2_squared=1), Fraction(1, 4))
     assert charges([found.charge]) == charges(gate.spent) == [("a", Fraction(1, 2), budget.unit)]
     assert charges(gate.unused) == [("a", Fraction(3, 2), budget.unit)]
-    assert found.law == gate.book[0].law == ("laplace" if pure else "gaussian")
+    assert found.law is gate.book[0].law is independent_noise(pure)
     assert gate.book[0].purpose == "a"
 
 
@@ -296,7 +297,7 @@ def test_the_cube_gives_counts_back_on_their_own_grid():
     assert found.values == pytest.approx([5, 0, 12], abs=1e-6)
     gate = a_gate("a", amount=Fraction(1, 100))
     found = gate.cube("a", counts, Sensitivity(linf=1), 3)
-    assert (found.law, found.sd) == ("cube", pytest.approx(100 * np.sqrt(4 * 5 / 3)))
+    assert (found.law, found.sd) == (CUBE, pytest.approx(100 * np.sqrt(4 * 5 / 3)))
     assert charges([found.charge]) == [("a", Fraction(1, 100), gate.budget.unit)]
     # Where the scale is large enough the grid is that of the counts: whole numbers come back.
     assert (found.values == np.rint(found.values)).all()
@@ -313,7 +314,7 @@ def test_blocks_of_a_matrix_carry_one_law():
     again = joint.add(zero, slice(0, 2), slice(0, 3))
     assert (found.values == again.values).all()  # one matrix: its blocks are the same whenever they are asked for
     assert (found.values[:, :2] == found.values[:, :2].T).all()
-    assert (found.law, found.sd) == ("matrix", pytest.approx(100 * np.sqrt(2)))
+    assert (found.law, found.sd) == (MATRIX, pytest.approx(100 * np.sqrt(2)))
     assert charges([found.charge]) == charges(gate.spent) == [("a", Fraction(1, 50), gate.budget.unit)]
     exact = a_gate("a", amount=10**9).matrix("a", Sensitivity(trace=2), [WHOLE] * 3)
     values = exact.add(Exact(np.arange(6).reshape(2, 3)), slice(0, 2), slice(0, 3)).values
@@ -325,8 +326,8 @@ def test_noise_of_signs_says_its_law_and_both_its_deviations():
     joint = gate.matrix("a", Sensitivity(trace=2), [WHOLE] * 3, signs=True)
     pair = joint.add(Exact(np.zeros((1, 1), dtype=np.int64)), slice(0, 1), slice(1, 2))
     total = joint.add(Exact(np.zeros((1, 2), dtype=np.int64)), slice(2, 3), slice(0, 2))
-    assert (pair.law, pair.sd) == ("signs", pytest.approx(100 * np.sqrt(6 * 8 / 32)))
-    assert (total.law, total.sd) == ("signs", pytest.approx(100 * np.sqrt(6 / 4)))
+    assert (pair.law, pair.sd) == (SIGNS, pytest.approx(100 * np.sqrt(6 * 8 / 32)))
+    assert (total.law, total.sd) == (SIGNS, pytest.approx(100 * np.sqrt(6 / 4)))
     assert charges([pair.charge]) == charges(gate.spent) == [("a", Fraction(1, 50), gate.budget.unit)]
 
 
@@ -335,7 +336,7 @@ def test_directions_are_drawn_at_the_scale_that_was_paid_for():
     gate = a_gate("a", amount=4, streams=Streams.from_seed(5))
     found = gate.directions("a", Exact(second), Sensitivity(directions=2), 2)
     assert gate.book[0].scale == Fraction(1, 2)
-    assert (found.law, np.isnan(found.sd), found.values.shape) == ("bingham", True, (4, 2))
+    assert (found.law, np.isnan(found.sd), found.values.shape) == (BINGHAM, True, (4, 2))
     assert charges([found.charge]) == charges(gate.spent) == [("a", 4, gate.budget.unit)]
     for factor, same in ((2.0, True), (4.0, False)):  # one over the scale, and twice as much
         drawn = private_directions(second * factor, 2, Streams.from_seed(5).noise("a"))

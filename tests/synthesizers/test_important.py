@@ -18,6 +18,7 @@ from covey.engine.measurement import Measurement
 from covey.engine.models.predict import focus_words
 from covey.engine.models.tables.important import Important, average_pairs, restore_pairs
 from covey.engine.models.tables.triples import NO_TRIPLES, triple_sensitivity, triple_shares
+from covey.engine.noise.law import GAUSSIAN
 from covey.engine.query import Factor, Query
 from covey.errors import CannotAnswerError, ParameterError
 from covey.release.answers.replicates import Mechanism
@@ -72,7 +73,7 @@ def test_two_measurements_are_averaged_and_what_is_noise_is_not_restore_pairs():
     own = np.zeros((4, 4))
     own[:2, 2:], own[2:, :2] = table, table.T
     query = Query([(0, 1)], {a: Factor.plain(2) for a in (0, 1)}, "centred")
-    extra = Measurement(query, table.ravel(), 0.01, "gaussian")
+    extra = Measurement(query, table.ravel(), 0.01, GAUSSIAN)
     assert np.abs(average_pairs(-own, 0.01, extra, domain)).max() < 1e-15
     assert average_pairs(np.zeros((4, 4)), 0.0, extra, domain) == pytest.approx(own)
     assert restore_pairs(np.zeros((4, 4)), own, 1.0, extra, domain) == pytest.approx(own, rel=0.01)

@@ -15,6 +15,7 @@ from audits.gates import opened
 from covey.engine.budget import make_budget
 from covey.engine.codes.events import WEIGHT_STEPS
 from covey.engine.codes.learned import Counting, Noise, kept_counts
+from covey.engine.noise.law import GAUSSIAN
 from covey.engine.relations.search import SHARE_OF_RELATIONS
 from covey.errors import CoveyWarning, InputError, ParameterError
 from covey.release.answers.load import statement
@@ -217,7 +218,7 @@ def test_whatever_the_noise_a_valid_field_comes_out():
         column = LearnedColumn(field, ("",))
         for scale in (1.0, 60.0, 1e6) * 12:
             counts = np.rint(g.standard_t(1.2, column.bins) * scale).astype(np.int64)
-            noise = Noise(scale, kept_counts(scale, "gaussian", column.bins), 1000)
+            noise = Noise(scale, kept_counts(scale, GAUSSIAN, column.bins), 1000)
             found = _learned_field(column, counts, noise, {"N": 9})
             made += found is not None
             assert found is None or found.categories >= 1 + (not field.required)

@@ -19,6 +19,7 @@ from covey.engine.models.bits import column_sums, mean_sensitivity, sign_pairs, 
 from covey.engine.models.tables.measure_tables import measure_one_way, pair_sensitivity
 from covey.engine.models.tables.plan_tables import TablePlan
 from covey.engine.models.tables.table_counts import OneWayCounts
+from covey.engine.noise.law import CUBE
 from covey.engine.noise.sensitivity import added_in_ball, added_pair_tables, added_parities
 from covey.engine.numbers.grid import Category
 from covey.engine.sensitivity import Sensitivity
@@ -133,7 +134,7 @@ def test_means_of_signs_have_half_the_noise():
     rows = ArrayRows(np.array(FLAGS * 50))
 
     def asked(setting):
-        return (yield [Ask("means", [column_sums(setting)], mean_sensitivity(setting), noise="cube")])
+        return (yield [Ask("means", [column_sums(setting)], mean_sensitivity(setting), noise=CUBE)])
 
     one = run(asked, rows, Gate(make_budget(1, 0), {"means": WHOLE}, Streams.from_seed(0)))[0]
     own = run(asked, Counted(rows, 800, 1.0), gate({"means": WHOLE}))[0]

@@ -19,6 +19,7 @@ from covey.engine.models.tables.important import Important
 from covey.engine.models.tables.measure_tables import matrix_is_better, rank_sensitivity
 from covey.engine.models.tables.method import RegainTables
 from covey.engine.models.tables.plan_tables import ONE_WAY_AND_PAIRS, TablePlan, pair_law
+from covey.engine.noise.law import CUBE, KNORM, LAPLACE, MATRIX
 from covey.engine.numbers.grid import Category, NumberGrid
 from covey.engine.units.local import ArrayRows
 from covey.release.statements import certificate_facts
@@ -206,7 +207,7 @@ def test_a_look_finds_tied_columns_and_leaves_independent_ones_alone():
         found, made = charges(table, 1.0)
         spent.append(found)
         pairs.append(made.measurements.pairs().kept)
-        laws.append({m.law for m in made.measurements.found if m.kept and m.query.degree == 1})
+        laws.append({m.law.name for m in made.measurements.found if m.kept and m.query.degree == 1})
     assert pairs == [True, False]
     assert laws == [{"knorm"}, {"knorm"}]
     plan = {"look": Fraction(95, 1000), ONE_WAY_AND_PAIRS: Fraction(855, 1000), "certificate": Fraction(1, 20)}
@@ -259,7 +260,7 @@ def test_a_plan_and_a_statement_say_which_law_is_used():
     mixed = TablePlan((Category(3), NumberGrid(100)))
     assert "K-norm or Laplace noise" in mixed.noise_words(1000, make_budget(1))
     made = charges(tied(700), 1.0)[1]
-    assert made.privacy.noise == ("laplace", "knorm", "matrix", "cube")
+    assert made.privacy.noise == (LAPLACE, KNORM, MATRIX, CUBE)
     assert made.privacy.noise_words == "discrete Laplace, K-norm, matrix Laplace, cube"
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from covey.engine.entropy import SEEDED_MARK
 from covey.engine.fractions import exact
 from covey.engine.gaussian import mu_above, rho_within
+from covey.engine.noise.law import GAUSSIAN, LAPLACE, MATRIX, NoiseLaw
 from covey.engine.unit import ADD_REMOVE, ALL_ROWS, REPLACE, Neighbours, Unit
 from covey.errors import ArgumentError, InternalError, ParameterError, briefly, counted, whole_number
 
@@ -34,18 +35,6 @@ DOMAINS = "domains"  # the purpose of the charge for learned limits and categori
 RELATIONS = "relations"  # and of that for relations between columns that nobody declared
 # Of δ, where labels are learned: it pays for labels that one of two neighbours has alone.
 SELECTION_SHARE = Fraction(1, 10)
-# Laws of noise, in words.
-NOISE = {
-    "laplace": "discrete Laplace",
-    "gaussian": "rounded Gaussian",
-    "cube": "cube",
-    "knorm": "K-norm",
-    "matrix": "matrix Laplace",
-    "signs": "matrix Laplace",
-    "choice": "geometric",
-    "gumbel": "Gumbel",
-    "bingham": "Bingham",
-}
 
 
 def check_epsilon(value: Any) -> Fraction:
@@ -234,6 +223,10 @@ class Budget:
             raise InternalError("a choice needs a declared sensitivity of its scores.")
         return 2 * sensitivity / (self.per_row if self.pure else root_below(self.per_row / cost))
 
+    def gumbel_scale(self, sensitivity: Fraction | int | None) -> Fraction:
+        """The same of Gumbel noise, whose range is ε."""
+        return self.choice_scale(sensitivity, GUMBEL)
+
 
 def root_below(x: Fraction) -> Fraction:
     """A fraction just below the square root: for x ≥ 1e-24 by less than one part in 10^17."""
@@ -314,7 +307,7 @@ class PrivacyStatement:
     guessed: bool = False  # whether nothing stood out in any of them, so that limits are no more than noise
     assumed: tuple[str, ...] = ()  # what the promise takes as public beside the schema, in sentences
     prior: str | None = None  # the fingerprint of an earlier bundle that was used as public information
-    noise: tuple[str, ...] = ()  # the laws of all noise that was drawn, as the gate's book names them
+    noise: tuple[NoiseLaw, ...] = ()  # the laws of all noise that was drawn, as the gate wrote them down
 
     @property
     def size(self) -> str:
@@ -333,8 +326,8 @@ class PrivacyStatement:
     @property
     def noise_words(self) -> str:
         """The laws of its noise, for a sentence; where no book says, those that such a budget can pay for."""
-        laws = self.noise or (("matrix", "laplace") if self.budget.pure else ("gaussian",))
-        return ", ".join(dict.fromkeys(NOISE[law] for law in laws))
+        usual = (MATRIX, LAPLACE) if self.budget.pure else (GAUSSIAN,)
+        return ", ".join(dict.fromkeys(law.words for law in self.noise or usual))
 
     @property
     def spent(self) -> Fraction:

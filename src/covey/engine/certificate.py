@@ -14,12 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from math import ceil, exp, floor, log, log10, sqrt
+from math import ceil, floor, log10
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtri
 
 from covey.engine.arrays import Integers
 from covey.engine.budget import Charge
@@ -182,7 +180,7 @@ def certify(  # distances, what they are of, and who opens them
     found = _measure(gate, value, len(sealed))
     # A noisy n may be off too: its quantile takes a fourth of what the noise may miss (docs/proofs/neighbours.md).
     miss = NOISE_MISS if not size_sd else NOISE_MISS * 3 / 4
-    margin = ceil(found.sd * _quantile(found.law, miss) + SIZE_QUANTILE * size_sd * GRID) + 1
+    margin = ceil(found.sd * found.law.quantile(miss) + SIZE_QUANTILE * size_sd * GRID) + 1
     step = 1 / (n * GRID)
     estimates = [min(1.0, max(0.0, float(noisy) * step)) for noisy in found.values]
     bounds = [min(1.0, max(float(noisy) + margin, margin) * step) for noisy in found.values]
@@ -210,15 +208,6 @@ def _measure(gate: Gate, value: Exact[Integers], count: int) -> Measured:
     if several and gate.allowance("certificate").laplace_scale(moved) <= CUBE_SCALE:
         return gate.cube("certificate", value, sensitivity, count)
     return gate.measure("certificate", value, count, sensitivity)
-
-
-def _quantile(law: str, miss: float = NOISE_MISS) -> float:
-    """What one number's noise passes with such a probability, in standard deviations."""
-    if law == "laplace":
-        return log(1 / (2 * miss)) / sqrt(2)
-    if law == "cube":  # of two numbers: P(z₁ > t) = (t + 2)·e^{−t}/4 in units of the scale, half a standard deviation
-        return float(brentq(lambda t: (t + 2) * exp(-t) / 4 - miss, 0, 50)) / 2
-    return -float(ndtri(miss))
 
 
 def would_move(bound: float, table: str, counted: str) -> str:

@@ -20,6 +20,7 @@ from covey.engine.codes.distance import largest
 from covey.engine.gate import Exact, Gate, Measured
 from covey.engine.measurement import Measurement, Measurements
 from covey.engine.model import Ask, Asking, Comparison, Component, Fitted, Law, Model, Public, Setting
+from covey.engine.noise.law import CHOICE, CUBE, KNORM, SIGNS
 from covey.engine.progress import Progress
 from covey.engine.query import OWN, Query, mean_variation
 from covey.engine.sensitivity import Sensitivity
@@ -171,7 +172,7 @@ class _Driver:
     def _measure(self, ask: Ask, sealed: Sealed, n: int) -> Iterator[Measurement]:
         """Pass what is asked through the gate, one component after the other: strips of a matrix are large."""
         exact = (self.units.exact(component.statistic, sealed) for component in ask.components)
-        if ask.noise == "choice":
+        if ask.noise is CHOICE:
             yield self._choose(ask, next(exact))
             return
         released = self._released(ask, exact)
@@ -182,24 +183,24 @@ class _Driver:
         """The places of the largest scores, as noise has them."""
         query = ask.components[0].query
         places = self.gate.choose(ask.purpose, scores, len(query.sets), ask.rounds, ask.sensitivity)
-        return Measurement(query, np.array(places), 0.0, ask.noise, purpose=ask.purpose)
+        return Measurement(query, np.array(places), 0.0, CHOICE, purpose=ask.purpose)
 
     def _released(self, ask: Ask, exact: Iterator[Exact[Any]]) -> Iterable[Measured]:
         """Exact values with noise, in their order."""
         gate, components = self.gate, ask.components
         first = components[0]
-        if ask.noise == "cube":
+        if ask.noise is CUBE:
             return [gate.cube(ask.purpose, next(exact), ask.sensitivity, first.shape)]
-        if ask.noise == "knorm":
+        if ask.noise is KNORM:
             shapes = [component.shape for component in components]
             return gate.knorm(ask.purpose, list(exact), shapes, ask.sensitivity, ask.share)
-        if ask.noise == "independent" and len(components) == 1 and first.weight == 1:
+        if ask.noise is None and len(components) == 1 and first.weight == 1:
             return [gate.measure(ask.purpose, next(exact), first.shape, ask.sensitivity, ask.share)]
         pairs = zip(components, exact, strict=True)
-        if ask.noise == "independent":
+        if ask.noise is None:
             joint = gate.joint(ask.purpose, ask.sensitivity, ask.share)
             return (joint.add(value, component.shape, component.weight) for component, value in pairs)
-        matrix = gate.matrix(ask.purpose, ask.sensitivity, ask.weights, ask.share, ask.noise == "signs")
+        matrix = gate.matrix(ask.purpose, ask.sensitivity, ask.weights, ask.share, ask.noise is SIGNS)
         return (matrix.add(value, *component.shape) for component, value in pairs)
 
 

@@ -13,7 +13,7 @@ What a release says it spent is what its gate wrote down, not what was planned: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, log, sqrt
@@ -21,7 +21,7 @@ from math import ceil, log, sqrt
 import numpy as np
 
 from covey.engine.arrays import Array, Floats, Integers
-from covey.engine.budget import GUMBEL, Budget, Charge
+from covey.engine.budget import Budget, Charge
 from covey.engine.codes.learned import tail_quantile
 from covey.engine.entropy import Streams
 from covey.engine.exact import Exact as Exact
@@ -35,6 +35,19 @@ from covey.engine.noise.integers import (
     knorm_deviations,
     knorm_noise,
     largest_with_gumbel,
+)
+from covey.engine.noise.law import (
+    BINGHAM,
+    CHOICE,
+    CUBE,
+    GAUSSIAN,
+    GUMBEL,
+    KNORM,
+    MATRIX,
+    SIGNS,
+    IndependentNoise,
+    NoiseLaw,
+    independent_noise,
 )
 from covey.engine.noise.matrix import MatrixNoise
 from covey.engine.sensitivity import Sensitivity
@@ -75,7 +88,7 @@ class Measured:
 
     values: Array
     sd: float
-    law: str
+    law: NoiseLaw
     charge: Charge
 
 
@@ -85,7 +98,7 @@ class Spent:
 
     purpose: str
     amount: Fraction
-    law: str
+    law: NoiseLaw
     scale: Fraction
     unit: str  # of the amount, ε or ρ
     delta: Fraction = Fraction(0)  # of δ, besides
@@ -145,8 +158,9 @@ class Gate:
         self,
         purpose: str,
         share: Fraction,
-        law: str,
-        scale: Callable[[Budget], Fraction],
+        law: NoiseLaw,
+        sensitivity: Sensitivity,
+        steps: int = 1,
         delta: Fraction = Fraction(0),
     ) -> Spent:
         """Write a measurement down before its noise is drawn. Spending more than planned is our mistake: nothing leaves."""
@@ -158,7 +172,8 @@ class Gate:
             raise InternalError(f"the charge {purpose!r} is spent: nothing is released.")
         if delta and sum((line.delta for line in self.book), delta) > self.budget.selection:
             raise InternalError("the part of δ for naming labels is spent: nothing is released.")
-        self.book.append(Spent(purpose, allowance.amount, law, scale(allowance), self.budget.unit, delta))
+        scale = law.scale(allowance, sensitivity, steps)
+        self.book.append(Spent(purpose, allowance.amount, law, scale, self.budget.unit, delta))
         self._paid[purpose] = after
         return self.book[-1]
 
@@ -177,11 +192,8 @@ class Gate:
         """Several integer statistics that one replaced row moves by `sensitivity` together; add each of them once."""
         sensitivity = sensitivity.under(self.budget)
         steps = self.steps if sensitivity.summed else 1
-        if self.budget.pure:
-            payment = self._pay(purpose, share, "laplace", lambda b: b.laplace_scale(sensitivity.l1) * steps)
-        else:
-            payment = self._pay(purpose, share, "gaussian", lambda b: b.variance(sensitivity.l2_squared) * steps**2)
-        return Joint(self, payment, steps)
+        law = independent_noise(self.budget.pure)
+        return Joint(self, self._pay(purpose, share, law, sensitivity, steps), steps, law)
 
     def select(self, purpose: str, sensitivity: Sensitivity, columns: int, share: Fraction = WHOLE) -> Selection:
         """Counts of labels, which are named where they stand out of Gaussian noise, in so many columns at most.
@@ -192,11 +204,9 @@ class Gate:
         """
         sensitivity = sensitivity.under(self.budget)
         delta, k = self.budget.selection, self.budget.rows_per_person * self.steps
-        payment = self._pay(
-            purpose, share, "gaussian", lambda b: b.variance(sensitivity.l2_squared) * self.steps**2, delta
-        )
+        payment = self._pay(purpose, share, GAUSSIAN, sensitivity, self.steps, delta)
         threshold = selection_threshold(payment.scale, delta, columns, k)
-        return Selection(self, payment, self.steps, threshold, columns)
+        return Selection(self, payment, self.steps, GAUSSIAN, threshold, columns)
 
     def cube(self, purpose: str, exact: Exact[Integers], sensitivity: Sensitivity, dimension: int) -> Measured:
         """A vector of which one replaced row moves each entry by at most `linf`: the ℓ∞ mechanism, pure ε.
@@ -205,13 +215,13 @@ class Gate:
         """
         sensitivity = sensitivity.under(self.budget)
         steps = self.steps if sensitivity.summed else 1
-        payment = self._pay(purpose, WHOLE, "cube", lambda b: b.laplace_scale(sensitivity.linf) * steps)
+        payment = self._pay(purpose, WHOLE, CUBE, sensitivity, steps)
         scale = payment.scale
         fine = Fraction(max(1, -(-2 * dimension // scale)))
         noise = cube_noise(fine * scale, dimension, self._generator(purpose))
         noisy = self._release(exact.map(np.multiply, int(fine)), noise, payment, 1 / fine)
         sd = cube_deviation(dimension) * float(scale)
-        return Measured(noisy / float(fine * steps), sd / steps, "cube", payment.charge)
+        return Measured(noisy / float(fine * steps), sd / steps, CUBE, payment.charge)
 
     def knorm(
         self,
@@ -228,14 +238,14 @@ class Gate:
         """
         sensitivity, loose = sensitivity.under(self.budget), self.budget.size_is_secret
         steps, dimension = self.steps if sensitivity.summed else 1, sum(c - 1 for c in sizes)
-        payment = self._pay(purpose, share, "knorm", lambda b: b.laplace_scale(sensitivity.table) * steps)
+        payment = self._pay(purpose, share, KNORM, sensitivity, steps)
         scale = payment.scale
         fine = Fraction(max(1, -(-2 * (dimension + 1) // scale)))
         drawn = knorm_noise(tuple(sizes), fine * scale, self._generator(purpose), loose)
         found = []
         for exact, noise, sd in zip(tables, drawn, knorm_deviations(sizes, loose), strict=True):
             noisy = self._release(exact.map(np.multiply, int(fine)), noise, payment, 1 / fine)
-            found.append(Measured(noisy / float(fine * steps), sd * float(scale) / steps, "knorm", payment.charge))
+            found.append(Measured(noisy / float(fine * steps), sd * float(scale) / steps, KNORM, payment.charge))
         return found
 
     def matrix(
@@ -254,8 +264,8 @@ class Gate:
         With `signs` all coordinates but the last lie in [−1, 1]: less noise (cone.md, "Signs"). What stands on the diagonal is
         then the same for all tables (n, for signs), or not asked for; `trace` is 2(p + a²), where a bounds the last coordinate.
         """
-        trace, law = sensitivity.under(self.budget).trace, "signs" if signs else "matrix"
-        payment = self._pay(purpose, share, law, lambda b: b.laplace_scale(trace) * self.steps)
+        law = SIGNS if signs else MATRIX
+        payment = self._pay(purpose, share, law, sensitivity.under(self.budget), self.steps)
         noise = MatrixNoise(payment.scale, weights, self._generator(purpose), signs=signs)
         return MatrixJoint(self, payment, noise)
 
@@ -266,9 +276,9 @@ class Gate:
 
         A round is ε-DP for noise of scale 2·score/ε, and spends ε, or ⅘·ε² of ρ (docs/proofs/choice.md).
         """
-        chosen, score = list[int](), sensitivity.under(self.budget).score
+        chosen, sensitivity = list[int](), sensitivity.under(self.budget)
         for _ in range(min(rounds, candidates)):
-            payment = self._pay(purpose, Fraction(1, rounds), "choice", lambda b: b.choice_scale(score) * self.steps)
+            payment = self._pay(purpose, Fraction(1, rounds), CHOICE, sensitivity, self.steps)
             noise = geometric(payment.scale, candidates, self._generator(purpose))
             chosen.append(self._choose(exact, noise, payment, tuple(chosen)))
         return tuple(chosen)
@@ -280,16 +290,14 @@ class Gate:
 
         The scale is 2·score/ε: a choice whose range is ε spends ε, or ⅕·ε² of ρ (docs/proofs/relations.md).
         """
-        score = sensitivity.under(self.budget).score
-        payment = self._pay(purpose, share, "gumbel", lambda b: b.choice_scale(score, GUMBEL) * self.steps)
+        payment = self._pay(purpose, share, GUMBEL, sensitivity.under(self.budget), self.steps)
         return self._pick(exact, payment, open_)
 
     def directions(self, purpose: str, exact: Exact[Floats], sensitivity: Sensitivity, t: int) -> Measured:
         """PROJ, Algorithm 3, on c·Σxxᵀ for rows in the unit ball: t orthonormal directions, pure ε."""
-        lost = sensitivity.under(self.budget).directions
-        payment = self._pay(purpose, WHOLE, "bingham", lambda b: b.laplace_scale(lost))
+        payment = self._pay(purpose, WHOLE, BINGHAM, sensitivity.under(self.budget))
         drawn = self._direct(exact, payment, t)
-        return Measured(drawn, float("nan"), "bingham", payment.charge)
+        return Measured(drawn, float("nan"), BINGHAM, payment.charge)
 
     # Where exact values are opened: nowhere else.
 
@@ -350,15 +358,15 @@ class Joint:
     gate: Gate
     payment: Spent
     steps: int
+    law: IndependentNoise
 
     def add(self, exact: Exact[Integers], shape: Shape, weight: Fraction | int = 1) -> Measured:
         """One of the statistics, with noise; a weight w (√w in its ℓ2 sensitivity) divides the variance, or the Laplace scale."""
-        scale, laplace = self.payment.scale / weight, self.payment.law == "laplace"
-        noise = self.gate._noise(self.payment.purpose)
-        drawn = (noise.laplace if laplace else noise.gaussian)(scale, shape)
-        values = self.gate._release(exact, drawn, self.payment, Fraction(weight))
-        sd = float(np.sqrt(2) * float(scale)) if laplace else float(np.sqrt(float(scale)))
-        return Measured(_in_ones(values, self.steps), sd / self.steps, self.payment.law, self.payment.charge)
+        scale = self.payment.scale / weight
+        noise = self.law.draw(self.gate._noise(self.payment.purpose), scale, shape)
+        values = self.gate._release(exact, noise, self.payment, Fraction(weight))
+        sd = self.law.deviation(scale)
+        return Measured(_in_ones(values, self.steps), sd / self.steps, self.law, self.payment.charge)
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from covey.engine.arrays import Array, Floats
 from covey.engine.codes.domain import Domain
+from covey.engine.noise.law import UNMEASURED, MatrixLaplace, NoiseLaw
 from covey.engine.noise.matrix import pair_deviation, simulated_matrix
 from covey.engine.noise.pairlaw import PairLaw
 from covey.engine.query import OWN, Columns, Every, Query
 
-# Excess kurtosis of Laplace noise, which that of K-norm noise does not pass (it is below 0 for many flags); of other laws 0.
-TAILS = 3.0
 NORMAL = 100  # columns; entries of matrix noise are sums of more products beyond, and as good as normal
-NOTHING = "none"  # the law of what was planned and not measured: its query says which bins it would have had
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +28,14 @@ class Measurement:
     # The noise's deviation, one number or one for each value; of centred tables, and of tables under K-norm noise, whose sums
     # have none, in every coordinate of their space.
     sd: float | Floats
-    law: str  # of the noise, as the gate drew it
+    law: NoiseLaw  # of the noise, as the gate drew it
     per: float = 1  # values divided by it are shares of units
     purpose: str = ""  # the charge that paid for it, which may have paid for others
 
     @property
     def kept(self) -> bool:
         """Whether there are values."""
-        return self.law != NOTHING and self.values.size > 0
+        return self.law is not UNMEASURED and self.values.size > 0
 
     def counts(self, columns: Columns) -> Floats:
         """One table as it was measured; of two events in no order with zeros below the diagonal."""
@@ -74,18 +73,18 @@ class Measurement:
     @property
     def tails(self) -> float:
         """Excess kurtosis."""
-        return TAILS if self.law in ("laplace", "knorm") else 0.0
+        return self.law.tails
 
     def simulate(self, count: int, public: np.random.Generator) -> Floats:
         """Noise of the same law on all pairs of the first so many columns, as shares: a symmetric matrix of blocks."""
         p, sd = len(self.query.factors), float(self.sd) / self.per
         if self.query.view == "product":
-            if self.law in ("signs", "matrix") and p <= NORMAL:
+            if isinstance(self.law, MatrixLaplace) and p <= NORMAL:
                 noise = simulated_matrix(1 / pair_deviation(p), p + 1, public, signs=True)
                 return np.asarray(sd * noise[:count, :count])
             return np.asarray(sd * public.standard_normal((count, count)))
         sizes = tuple(self.query.factors[a].size for a in range(count))
-        law = PairLaw(self.law, Domain(sizes, (False,) * count), 1)  # type: ignore[arg-type]
+        law = PairLaw(self.law, Domain(sizes, (False,) * count), Fraction(1))
         return law.simulate(public) * (sd / law.sd)
 
 

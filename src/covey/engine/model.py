@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from covey.engine.entropy import Streams
 from covey.engine.fit.spectrum import Spectrum
 from covey.engine.gate import WHOLE
 from covey.engine.measurement import Measurement, Measurements
+from covey.engine.noise.law import NoiseLaw
 from covey.engine.query import Query
 from covey.engine.sensitivity import Sensitivity
 from covey.engine.statistic import Statistic
@@ -60,9 +61,9 @@ class Component:
 class Ask:
     """A mechanism: statistics that one charge pays for together, and how far one replaced unit moves them.
 
-    Noise is "independent" on every entry, Laplace under pure ε and Gaussian under (ε, δ). Under pure ε also "cube", the ℓ∞
-    mechanism on a vector; "knorm", one draw for several one-way tables whose sums are public; "matrix", matrix Laplace noise;
-    "signs", the same for rows of signs. "choice" lets the largest of several scores be named, and no score leaves: the values
+    Where no law is named, noise is independent on every entry, Laplace under pure ε and Gaussian under (ε, δ). Under pure ε also
+    CUBE, the ℓ∞ mechanism on a vector; KNORM, one draw for several one-way tables whose sums are public; MATRIX, matrix Laplace
+    noise; SIGNS, the same for rows of signs. CHOICE lets the largest of several scores be named, and no score leaves: the values
     are the places of the chosen ones.
 
     Attributes:
@@ -70,7 +71,7 @@ class Ask:
         components: what is asked.
         sensitivity: how far one replaced unit moves all of them: proved in docs/proofs.
         share: of the charge.
-        noise: its kind.
+        noise: its law; None for independent noise.
         weights: of the coordinates of a matrix.
         rounds: how often a choice is made.
     """
@@ -79,7 +80,7 @@ class Ask:
     components: Sequence[Component]
     sensitivity: Sensitivity
     share: Fraction = WHOLE
-    noise: Literal["independent", "cube", "knorm", "matrix", "signs", "choice"] = "independent"
+    noise: NoiseLaw | None = None
     weights: Sequence[Fraction] = ()
     rounds: int = 0
 

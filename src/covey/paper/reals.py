@@ -29,6 +29,7 @@ from covey.engine.models.laws import BodyLaw
 from covey.engine.models.tables.measure_tables import PARTITION_SENSITIVITY, measure_trees
 from covey.engine.models.tables.table_counts import OneWayCounts
 from covey.engine.noise.integers import CLAMP
+from covey.engine.noise.law import CUBE, MATRIX
 from covey.engine.numbers.grid import BRANCHING, Measure, NumberGrid
 from covey.engine.numbers.tree import Tree, tree_measure
 from covey.engine.points import WeightedPoints
@@ -201,7 +202,7 @@ def measure_moments(setting: Setting, spread: Spread) -> Asking[tuple[Measuremen
             Component(pairs, second, (slice(1, p + 1), slice(1, p + 1))),
         ]
         weights = [Fraction(1, a), *[WHOLE] * p]
-        mean, pair = yield [Ask("moments", components, in_cone(Fraction(R2 + a * a)), noise="matrix", weights=weights)]
+        mean, pair = yield [Ask("moments", components, in_cone(Fraction(R2 + a * a)), noise=MATRIX, weights=weights)]
         mean = replace(mean, values=mean.values[0], sd=mean.sd / a)
         values = pair.values
     else:
@@ -227,7 +228,7 @@ def measure_scales(setting: Setting) -> Asking[tuple[Floats, Floats, float]]:
     sensitivity = Sensitivity(
         linf=UNIT, l2_squared=2 * p * UNIT**2, added=Sensitivity(linf=UNIT, l2_squared=2 * p * UNIT**2)
     )
-    (noisy,) = yield [Ask("means", [means], sensitivity, noise="cube" if setting.pure else "independent")]
+    (noisy,) = yield [Ask("means", [means], sensitivity, noise=CUBE if setting.pure else None)]
     half = 0.5 / UNIT  # what cutting off takes, on average
     mean, square = np.split(noisy.values + half, 2)
     return np.asarray(mean), np.asarray(square), float(noisy.sd)

@@ -10,8 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from covey.engine.budget import NOISE, Budget, Charge, PrivacyStatement, budget_for
+from covey.engine.budget import Budget, Charge, PrivacyStatement, budget_for
 from covey.engine.fractions import amount
+from covey.engine.noise.law import LAWS
 from covey.errors import InputError
 from covey.release.contents import About
 from covey.release.model import fitting, read_json
@@ -63,7 +64,7 @@ def promised(facts: Mapping[str, Any]) -> Budget:
 
 def statement(facts: Mapping[str, Any]) -> PrivacyStatement:
     """The guarantee of a private bundle, from its privacy.json."""
-    budget, strange = promised(facts), set(facts.get("noise", ())) - set(NOISE)
+    budget, strange = promised(facts), set(facts.get("noise", ())) - set(LAWS)
     if strange:
         raise ValueError(f"noise of an unknown law, {min(map(str, strange))}")
     lists = {name: facts.get(name, []) for name in ("learned", "left_out", "assumed")}
@@ -81,7 +82,7 @@ def statement(facts: Mapping[str, Any]) -> PrivacyStatement:
         facts["mechanism"],
         facts["seeded"],
         unused=charges(facts, "unused", budget),
-        noise=tuple(facts.get("noise", ())),
+        noise=tuple(LAWS[name] for name in facts.get("noise", ())),
         guessed=bool(facts.get("guessed", False)),
         prior=prior,
         **{name: tuple(words) for name, words in lists.items()},

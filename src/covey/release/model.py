@@ -28,10 +28,11 @@ from covey.engine.entropy import SEEDED_MARK
 from covey.engine.fit.centres import Triples
 from covey.engine.fit.events import EventModel, Tie
 from covey.engine.fit.spectrum import Spectrum
-from covey.engine.measurement import NOTHING, Measurement, Measurements
+from covey.engine.measurement import Measurement, Measurements
 from covey.engine.model import Fitted
 from covey.engine.models.laws import BitLaw, CodeLaw, RowLaw
 from covey.engine.models.persons.law import PersonsLaw
+from covey.engine.noise.law import LAWS, UNMEASURED
 from covey.engine.numbers.grid import Attribute, Cells, Measure, NumberGrid
 from covey.engine.points import WeightedPoints
 from covey.engine.query import Every, Factor, Query
@@ -107,7 +108,7 @@ def read_model(folder: Path, described: Description, facts: Mapping[str, Any]) -
     measured = read_measurements(folder, measured_sizes(described), measured_names(described))
     if measured is not None and measured.n != n:
         raise InputError(f"the measurements are of {measured.n} units, and the bundle of {n}.")
-    if measured is not None and not {m.purpose for m in measured.found if m.law != NOTHING} <= purposes:
+    if measured is not None and not {m.purpose for m in measured.found if m.law is not UNMEASURED} <= purposes:
         raise InputError(f"{DESCRIPTION} has measurements that no charge of the bundle paid for.")
     with fitting(MODEL):
         if described.schema is not None:
@@ -211,7 +212,7 @@ def pack(measured: Measurements) -> tuple[dict[str, Any], dict[str, Array]]:
         every = {"every": [sets.p, sets.degree]} if isinstance(sets, Every) else [list(map(int, s)) for s in sets]
         listing.append(
             {"of": query.of, "view": query.view, "about": ABOUT[query.view], "cut": query.cut, "total": query.total}
-            | {"sets": every, "factors": k, "law": m.law, "sd": None if np.ndim(m.sd) else m.sd, "per": m.per}
+            | {"sets": every, "factors": k, "law": m.law.name, "sd": None if np.ndim(m.sd) else m.sd, "per": m.per}
             | {"purpose": m.purpose}
         )
     return {"n": measured.n, "measurements": listing}, arrays
@@ -278,7 +279,7 @@ def _listed(listing: Sequence[Mapping[str, Any]], arrays: Mapping[str, Array]) -
         values, sd = arrays[f"{i} values"], arrays[f"{i} sds"] if said["sd"] is None else said["sd"]
         if isinstance(sets, Every) and sets.degree == 2 and len(values):
             values = symmetric(values, int(query.blocks[-1]))
-        found.append(Measurement(query, values, sd, said["law"], said["per"], said["purpose"]))
+        found.append(Measurement(query, values, sd, LAWS[said["law"]], said["per"], said["purpose"]))
     return found
 
 

@@ -11,10 +11,10 @@ from typing import Any, get_args
 import numpy as np
 
 from covey.engine.arrays import Array, Floats
-from covey.engine.budget import NOISE
-from covey.engine.measurement import NOTHING, Measurement
+from covey.engine.measurement import Measurement
 from covey.engine.models.laws import CodeLaw, RowLaw
 from covey.engine.models.persons.law import PersonsLaw
+from covey.engine.noise.law import LAWS
 from covey.engine.numbers.grid import Measure
 from covey.engine.query import Every, View
 
@@ -34,7 +34,7 @@ def check_said(said: Mapping[str, Any], columns: int) -> None:
         said["of"] in ABOUT_UNITS and said["view"] in get_args(View), "a table is about nothing that covey measures"
     )
     _require(type(said["cut"]) is bool and type(said["total"]) is bool, "cut and total must be true or false")
-    _require(said["law"] in NOISE or said["law"] == NOTHING, "noise of an unknown law")
+    _require(said["law"] in LAWS, "noise of an unknown law")
     _require(isinstance(said["purpose"], str), "its purpose must be text")
     _require(said["sd"] is None or _is_size(said["sd"]), "the noise of a table has no size")
     _require(_is_size(said["per"]) and said["per"] > 0, "the values of a table have no unit")

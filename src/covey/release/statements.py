@@ -71,7 +71,7 @@ def private_facts(privacy: PrivacyStatement, version: str, mended: int | None = 
         "n_is": "noisy: the real number is secret" if budget.size_is_secret else "public",
         "rows_of_a_person": budget.persons_covered,
         "mechanism": privacy.mechanism,
-        "noise": list(privacy.noise),
+        "noise": [law.name for law in privacy.noise],
         "spent_in": budget.unit,
         "mu": None if budget.mu is None else str(budget.mu),
         "amount": str(budget.amount),

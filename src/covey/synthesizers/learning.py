@@ -23,6 +23,7 @@ from covey.engine.budget import DOMAINS, Budget
 from covey.engine.codes.events import WEIGHT_STEPS
 from covey.engine.codes.learned import Counting, Noise, Occurrences, from_zero, kept_bins, kept_counts, with_margins
 from covey.engine.gate import Gate, selection_threshold
+from covey.engine.noise.law import independent_noise
 from covey.engine.sensitivity import Sensitivity
 from covey.engine.units.rows import Rows
 from covey.tables.codec import Codec
@@ -270,7 +271,7 @@ def cost_words(cost: Mapping[str, Any], counted: str = "rows") -> str:
 def _standing_out(columns: int, budget: Budget, bins: int) -> float:
     """From how many rows on a bin of a number stands out of the noise."""
     sd = column_sensitivity(columns).deviation(budget.part(SHARE))
-    return float(kept_counts(sd, "laplace" if budget.pure else "gaussian", bins)[0])
+    return float(kept_counts(sd, independent_noise(budget.pure), bins)[0])
 
 
 def _named(columns: int, budget: Budget) -> int:

@@ -18,6 +18,7 @@ from covey.engine.codes.learned import (
     with_margins,
     year_edges,
 )
+from covey.engine.noise.law import GAUSSIAN, LAWS
 
 
 def floats(edges):
@@ -57,7 +58,7 @@ def test_counts_do_not_depend_on_how_records_are_batched():
 def test_empty_columns_seldom_show_a_limit_and_a_lower_threshold_often_would(law):
     g = np.random.default_rng(1)
     noise = g.normal(0, 30, (600, 92)) if law == "gaussian" else g.laplace(0, 30 / np.sqrt(2), (600, 92))
-    least = kept_counts(30.0, law, 92)
+    least = kept_counts(30.0, LAWS[law], 92)
     narrow = np.zeros(92, dtype=bool)
     alarms = np.mean([kept_bins(row, least, narrow) is not None for row in noise])
     assert alarms <= 2 * FALSE_ALARM
@@ -103,7 +104,7 @@ def limits(counts, wide, zero, noise):
 
 def test_limits_follow_the_mass_beside_what_stands_out_and_stay_where_nothing_can_hide():
     """Tails of which no bin stands out alone: a program without margins cuts a quarter of these rows off."""
-    least = kept_counts(100.0, "gaussian", 110)
+    least = kept_counts(100.0, GAUSSIAN, 110)
     quiet, loud = Noise(100.0, least, 100_000), Noise(100.0, least, 10_000)
     scores = whole_numbers(**{f"n{j}": 2000 for j in range(1, 6)}, **{f"n{j}": 250 for j in range(6, 11)})
     assert kept_bins(scores[0], least, scores[1]) == (scores[2] + 1, scores[2] + 9)  # four together stand out
@@ -116,7 +117,7 @@ def test_limits_follow_the_mass_beside_what_stands_out_and_stay_where_nothing_ca
 
 
 def test_margins_do_not_change_the_sign_but_for_never():
-    least = kept_counts(100.0, "gaussian", 110)
+    least = kept_counts(100.0, GAUSSIAN, 110)
     loud = Noise(100.0, least, 10_000)
     assert limits(*whole_numbers(n0=9000), loud) == (0, 2)
     assert limits(*whole_numbers(n0=9000, n_1=400), loud) == (-1, 2)
@@ -127,7 +128,7 @@ def test_margins_do_not_change_the_sign_but_for_never():
 
 def test_small_whole_numbers_are_kept_together_where_none_stands_out_and_large_ones_never():
     edges = number_edges(0)
-    zero, least = edges.index(0), kept_counts(10.0, "gaussian", len(edges) - 1)
+    zero, least = edges.index(0), kept_counts(10.0, GAUSSIAN, len(edges) - 1)
     wide = np.diff(floats(edges)) > 1
     counts = np.zeros(len(edges) - 1)
     counts[zero : zero + 10] = 0.8 * least[0]

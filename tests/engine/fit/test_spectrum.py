@@ -9,6 +9,7 @@ from covey.engine.codes.domain import Domain
 from covey.engine.fit import spectrum, wide
 from covey.engine.fit.centres import Goal, fit_category_centres
 from covey.engine.fit.spectrum import Denoisers, noisy_spectrum
+from covey.engine.noise.law import GAUSSIAN
 from covey.engine.noise.pairlaw import PairLaw
 
 
@@ -23,7 +24,7 @@ def category_population(q=40, c=4, k=3, seed=12):
 def test_many_categories_are_denoised_and_fitted_like_few(monkeypatch):
     domain, shares, truth = category_population()
     truth = domain.off_blocks(truth)
-    law = PairLaw("gaussian", domain, Fraction(1))
+    law = PairLaw(GAUSSIAN, domain, Fraction(1))
     sd, g = 0.02, np.random.default_rng(13)
     mean = shares - np.repeat(1 / domain.counts, domain.counts)
     noisy = domain.centre(domain.off_blocks(truth + np.outer(mean, mean))) + sd * law.simulate(g)

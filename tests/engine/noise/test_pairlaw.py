@@ -14,6 +14,7 @@ from covey.engine.models.tables.plan_tables import pair_law
 from covey.engine.models.tables.table_counts import TableCounts
 from covey.engine.noise import pairlaw
 from covey.engine.noise.integers import CLAMP, CoveyNoise
+from covey.engine.noise.law import GAUSSIAN, LAPLACE, LAWS, MATRIX, UNMEASURED
 from covey.engine.noise.pairlaw import PairLaw, contrast_weights, contrasts, from_contrasts
 from covey.engine.noise.sensitivity import simplex_radius_squared
 from covey.engine.statistic import Statistic
@@ -44,7 +45,7 @@ def test_measured_pairs_are_the_centred_tables_plus_the_simulated_law(kind):
     sensitivity, pure = pair_sensitivity(DOMAIN), kind != "gaussian"
     moved = {"gaussian": sensitivity.l2_squared / 2, "laplace": sensitivity.l1, "matrix": sensitivity.trace}[kind]
     scale = Fraction(400) if kind == "gaussian" else Fraction(20)
-    law = PairLaw(kind, DOMAIN, scale)
+    law = PairLaw(LAWS[kind], DOMAIN, scale)
     generator = np.random.default_rng(4)
     errors = np.array([measured(X, DOMAIN, law, moved / scale, i, pure) - exact for i in range(300)])
     simulated = np.array([law.simulate(generator) for _ in range(300)])
@@ -58,15 +59,15 @@ def test_measured_pairs_are_the_centred_tables_plus_the_simulated_law(kind):
 def test_the_law_is_chosen_by_public_sizes():
     few_large = Domain((100,) * 6, (False,) * 6)
     bits = Domain((2,) * 30, (False,) * 30)
-    assert pair_law(few_large, a_budget(1)).family == "laplace"
-    assert pair_law(bits, a_budget(1)).family == "matrix"
-    assert pair_law(bits, a_budget(1, pure=False)).family == "gaussian"
-    assert pair_law(Domain((5, 1), (False, False)), a_budget(1)).family == "none"
+    assert pair_law(few_large, a_budget(1)).family is LAPLACE
+    assert pair_law(bits, a_budget(1)).family is MATRIX
+    assert pair_law(bits, a_budget(1, pure=False)).family is GAUSSIAN
+    assert pair_law(Domain((5, 1), (False, False)), a_budget(1)).family is UNMEASURED
 
 
 def test_noise_for_many_attributes_has_the_law_of_noise_for_few(monkeypatch):
     sizes = (2, 3, 2, 5, 3, 2)
-    law = PairLaw("gaussian", Domain(sizes, (False,) * 6), Fraction(9))
+    law = PairLaw(GAUSSIAN, Domain(sizes, (False,) * 6), Fraction(9))
     source, zero = CoveyNoise(np.random.default_rng(15)), Statistic.sum(nothing)
     monkeypatch.setattr(pairlaw, "MANY", 3)
     budget = a_budget(1, pure=False)
@@ -155,5 +156,5 @@ def test_six_hundred_categories_fit_the_machine_word_and_lose_nothing():
 
 def test_noise_that_no_table_could_outweigh_is_not_drawn():
     domain = Domain((3,) * 60, (False,) * 60)
-    assert PairLaw("matrix", domain, Fraction(2**30)).drawable
-    assert not PairLaw("matrix", domain, Fraction(2**36)).drawable
+    assert PairLaw(MATRIX, domain, Fraction(2**30)).drawable
+    assert not PairLaw(MATRIX, domain, Fraction(2**36)).drawable

@@ -11,6 +11,7 @@ from covey.engine.codes.domain import Domain, merge_pairs
 from covey.engine.measurement import Measurement, Measurements
 from covey.engine.model import Fitted
 from covey.engine.models.laws import BitLaw, CodeLaw
+from covey.engine.noise.law import GAUSSIAN
 from covey.engine.noise.pairlaw import PairLaw
 from covey.engine.points import WeightedPoints
 from covey.engine.query import Every, Factor, Query
@@ -35,7 +36,7 @@ def one_hot(codes, sizes):
     return np.hstack([np.eye(size)[codes[:, a]] for a, size in enumerate(sizes)])
 
 
-def categories(schema, codes, sd=0.0, generator=None, maps=None, family="gaussian"):
+def categories(schema, codes, sd=0.0, generator=None, maps=None, family=GAUSSIAN):
     """A release of categories whose counts have noise of deviation sd, one-way and on centred pair tables."""
     codec = Codec(schema)
     sizes, n = codec.domain_sizes, len(codes)
@@ -44,12 +45,12 @@ def categories(schema, codes, sd=0.0, generator=None, maps=None, family="gaussia
     merged = Domain(tuple(int(m.max()) + 1 for m in maps), domain.ordered)
     hot = one_hot(codes, sizes)
     counts = hot.sum(axis=0)
-    scale = Fraction(sd**2) if family == "gaussian" else Fraction(sd / 2**0.5)
+    scale = Fraction(sd**2) if family is GAUSSIAN else Fraction(sd / 2**0.5)
     law = PairLaw(family, merged, scale or TINY)
     whole = merge_pairs((hot.T @ hot).astype(int), maps, merged.sizes).astype(float)
     pairs = merged.off_blocks(merged.centre(merged.off_blocks(whole)))
     if sd:
-        gaussian = family == "gaussian"
+        gaussian = family is GAUSSIAN
         draw = generator.normal if gaussian else generator.laplace
         counts = counts + draw(0, sd if gaussian else sd / 2**0.5, len(counts))
         pairs = pairs + law.simulate(generator)
@@ -72,7 +73,7 @@ def bits(schema, X, sd=0.0, generator=None, centre=0.5):
     np.fill_diagonal(pair, 0)
     sd = max(sd, 1e-12)
     one, two = (Query.products(degree, coding.middle) for degree in (1, 2))
-    measured = Measurement(one, mean, sd, "gaussian"), Measurement(two, pair, sd, "gaussian")
+    measured = Measurement(one, mean, sd, GAUSSIAN), Measurement(two, pair, sd, GAUSSIAN)
     return released(schema, n, X.astype(float), Measurements(n, measured), X)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import covey
+from covey.engine.noise.law import GAUSSIAN, LAPLACE
 from covey.release.answers.bands import ReportBands
 from covey.release.charts import pair_key
 from covey.release.contents import LOST, MEASURED
@@ -45,7 +46,7 @@ def kinds(release, X):
     return ReportBands(release).pairs(X, X.shape[1])
 
 
-@pytest.mark.parametrize("family", ["gaussian", "laplace"])
+@pytest.mark.parametrize("family", [GAUSSIAN, LAPLACE])
 def test_noise_alone_makes_no_association(family):
     """Five independent columns, ten pairs: in 95 of 100 releases none is listed. An edge for single pairs lists too many."""
     g = np.random.default_rng(6)

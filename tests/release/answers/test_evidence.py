@@ -7,6 +7,7 @@ import covey
 from covey.engine.arrays import symmetric
 from covey.engine.codes.domain import Domain
 from covey.engine.measurement import Measurement, Measurements
+from covey.engine.noise.law import GAUSSIAN, LAPLACE, independent_noise
 from covey.engine.noise.pairlaw import PairLaw
 from covey.engine.query import Every, Factor, Query
 from covey.errors import CannotAnswerError
@@ -28,7 +29,7 @@ def variance(evidence, slopes):
     return float(evidence.noise({own: s[None] for own, s in slopes.items()}).variance[0])
 
 
-def ranges(j, edges, counts, sds, law="gaussian"):
+def ranges(j, edges, counts, sds, law=GAUSSIAN):
     query = Query([(j,)], {j: Factor(np.array(edges), np.arange(len(counts)))})
     return Measurement(query, np.array(counts, dtype=float), np.array(sds, dtype=float), law, N)
 
@@ -36,7 +37,7 @@ def ranges(j, edges, counts, sds, law="gaussian"):
 def unequal(g):
     """Two columns with ranges of unequal noise, and cells that cut a range; a program that takes equal noise."""
     sds = [np.array([3.0, 12.0, 6.0]), np.array([4.0, 4.0])]
-    law = PairLaw("gaussian", Domain((2, 2), (True, False)), 25)
+    law = PairLaw(GAUSSIAN, Domain((2, 2), (True, False)), 25)
     true = [np.array([300.0, 500.0, 200.0]), np.array([400.0, 600.0])]
     bins = {0: Factor(np.array([0, 2, 6, 10]), np.array([0, 0, 1])), 1: Factor.plain(2)}
 
@@ -62,7 +63,7 @@ def twice(g, pure):
     """Counts of groups, and a second table of an important pair; programs that forget either say too much noise."""
     k = 5
     domain = Domain((k, 2), (False, False))
-    law = PairLaw("laplace" if pure else "gaussian", domain, 9 if pure else 160)
+    law = PairLaw(independent_noise(pure), domain, 9 if pure else 160)
     of, true = np.array([0, 0, 1, 1, 1]), [np.array([200.0, 100, 300, 150, 250]), np.array([400.0, 600.0])]
     bins = {0: Factor.plain(k), 1: Factor.plain(2)}
     draw = (lambda sd, size: g.laplace(0, sd / 2**0.5, size)) if pure else (lambda sd, size: g.normal(0, sd, size))
@@ -90,11 +91,11 @@ def counted(g):
     slopes = np.zeros((2, 3, 2))
     slopes[0], slopes[1, 1, 0] = 1.0, -0.5
     factors = {a: Factor.plain(size) for a, size in enumerate((2, 3, 2))}
-    ones = Measurement(Query(Every(3, 1), factors), np.full(7, 0.3), 0.0, "laplace", 1)
+    ones = Measurement(Query(Every(3, 1), factors), np.full(7, 0.3), 0.0, LAPLACE, 1)
 
     def drawn(noise):
         values = noise * g.laplace(0, 0.1 / 2**0.5, 12)
-        return Evidence(Measurements(1, (ones, Measurement(Query([(0, 1, 2)], factors), values, 0.1, "laplace", 1))))
+        return Evidence(Measurements(1, (ones, Measurement(Query([(0, 1, 2)], factors), values, 0.1, LAPLACE, 1))))
 
     return drawn, {(0, 1, 2): slopes}, [(0.01 * (slopes**2).sum(), 1.4)]
 
@@ -107,10 +108,10 @@ def signs(g):
 
     def drawn(noise):
         alone = 0.5 + noise * g.normal(0, sds[0], 3) / 2
-        parts = [Measurement(Query(Every(3, 1), flags, "product"), alone, sds[0] / 2, "gaussian", 1)]
+        parts = [Measurement(Query(Every(3, 1), flags, "product"), alone, sds[0] / 2, GAUSSIAN, 1)]
         for d, values in ((2, symmetric(g.normal(0, sds[1], 3), 3)), (3, g.normal(0, sds[2], 1))):
             query = Query(Every(3, d), half, "product")
-            parts.append(Measurement(query, noise * values / 2**d, sds[d - 1] / 2**d, "gaussian", 1))
+            parts.append(Measurement(query, noise * values / 2**d, sds[d - 1] / 2**d, GAUSSIAN, 1))
         return Evidence(Measurements(1, tuple(parts)))
 
     slopes = np.zeros((2, 2, 2))

@@ -11,6 +11,7 @@ from covey.engine.codes.events import WEIGHT_STEPS, Histories
 from covey.engine.measurement import Measurement, Measurements
 from covey.engine.model import Fitted
 from covey.engine.models.persons.method import count_factor
+from covey.engine.noise.law import GAUSSIAN
 from covey.engine.query import Factor, Query
 from covey.errors import CannotAnswerError, ParameterError
 from covey.release.answers.asking import ask
@@ -66,15 +67,15 @@ def release(linked, sd, seed=0):
     for kind, *columns in (*kinds, ("event", 1, 2), ("event", 1, 3), ("event", 2, 3)):
         query = Query([tuple(columns)], factors, of=kind, total=False)
         values = noisy(query.kernel()(linked).integers()[0])
-        found.append(Measurement(query, values, sd, "gaussian", linked.n))
+        found.append(Measurement(query, values, sd, GAUSSIAN, linked.n))
     for table, codes, weights in ((linked.persons, (2,), None), (linked.events, (10, 3, 10), linked.single)):
         for j, size in enumerate(codes):
             steps = np.full(linked.n, WEIGHT_STEPS) if weights is None else weights
             exact = np.bincount(table[:, j], steps, minlength=size)
             query = Query([(len(one_way),)], {len(one_way): Factor.plain(size)}, of="person", total=False)
-            one_way.append(Measurement(query, noisy(exact), sd, "gaussian", linked.n))
+            one_way.append(Measurement(query, noisy(exact), sd, GAUSSIAN, linked.n))
     query = Query([(4,)], {4: Factor.plain(10)}, of="person", total=False)
-    counts = Measurement(query, noisy(query.kernel()(linked).integers()[0]), sd, "gaussian", linked.n)
+    counts = Measurement(query, noisy(query.kernel()(linked).integers()[0]), sd, GAUSSIAN, linked.n)
     measured = Measurements(linked.n, (*one_way, counts, *found))
     budget = make_budget(Fraction(1), Fraction(1, 10**6), persons=True)
     privacy = PrivacyStatement(budget, (), linked.n, "regain", False)

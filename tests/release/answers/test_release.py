@@ -8,6 +8,7 @@ import pytest
 
 import covey
 from covey.engine.measurement import Measurement, Measurements
+from covey.engine.noise.law import CUBE, GAUSSIAN, LAPLACE
 from covey.engine.query import Query
 from covey.errors import CannotAnswerError, ParameterError
 from covey.release.answers.answer import Answer, AnswerTable
@@ -117,7 +118,7 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.parametrize("family", ["gaussian", "laplace"])
+@pytest.mark.parametrize("family", [GAUSSIAN, LAPLACE])
 def test_intervals_hold_the_truth_as_often_as_they_say(family):
     """80 releases with known noise: coverage of .95 within chance; intervals half as long are found out."""
     X, g = codes(), np.random.default_rng(4)
@@ -253,7 +254,7 @@ def test_what_cannot_be_answered_honestly_is_refused():
     release = categories(TABLE, X, 20.0, np.random.default_rng(1), maps=coarse)
     noisy = categories(TABLE, X, 900.0, np.random.default_rng(1))
     no_men = categories(TABLE, X * [1, 1, 0, 1], 5.0, np.random.default_rng(2))
-    means = Measurement(Query.products(1, np.zeros(6)), np.full(6, 0.3), 0.01, "cube")
+    means = Measurement(Query.products(1, np.zeros(6)), np.full(6, 0.3), 0.01, CUBE)
     alone, bare = (released(FLAGS, 100, np.full((1, 6), 0.3), own) for own in (Measurements(100, (means,)), None))
     assert alone.share({"a": True}).value == pytest.approx(0.3)
     same = flags()
@@ -275,7 +276,7 @@ def test_cut_rows_leave_single_columns_only():
     """The first means are those of whole rows: they answer, with their own noise; pairs are refused."""
     found = bits(FLAGS, flags()).measurements.found
     cut = [dataclasses.replace(m, query=dataclasses.replace(m.query, cut=True)) for m in found]
-    whole = Measurement(Query.products(1, np.zeros(6)), np.full(6, 0.25), 0.02, "gaussian")
+    whole = Measurement(Query.products(1, np.zeros(6)), np.full(6, 0.25), 0.02, GAUSSIAN)
     release = released(FLAGS, 4000, flags().astype(float), Measurements(4000, (whole, *cut)))
     found = release.share({"a": True}, **EXACT)
     assert (found.value, found.se) == pytest.approx((0.25, 0.02))

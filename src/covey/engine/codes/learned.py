@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from math import log, sqrt
+from math import log
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri_exp
 
 from covey.engine.arrays import Array, Floats, Integers
+from covey.engine.noise.law import NoiseLaw
 
 LARGEST = 15  # the outermost edges are ±10^15: whole numbers up to there are exact as floats
 SMALLEST = -15  # of numbers with decimals
@@ -136,23 +137,14 @@ def tail_quantile(log_chance: float) -> float:
     return float(-ndtri_exp(log_chance))
 
 
-def kept_counts(sd: float, law: str, bins: int) -> Floats:
+def kept_counts(sd: float, law: NoiseLaw, bins: int) -> Floats:
     """From which noisy count on a window of 1, 2, … bins is kept, among so many bins in all.
 
     Without a record in any bin, some window exceeds its count with a chance of FALSE_ALARM at most: there are fewer than `bins`
-    of each size. A sum of w Laplace variables of scale b exceeds s with probability at most exp(−ls)·(1 − l²b²)^−w, for any
-    l < 1/b.
+    of each size.
     """
     log_chance = log(FALSE_ALARM / (len(WINDOWS) * max(bins, 1)))
-    sizes = np.array(WINDOWS)
-    if law == "gaussian":
-        return np.asarray(sd * np.sqrt(sizes) * tail_quantile(log_chance))
-    scale = sd / sqrt(2)
-    rates = np.linspace(0.001, 0.999, 999)[:, None]
-    bounds = scale * (-log_chance - sizes * np.log1p(-(rates**2))) / rates
-    out = np.asarray(bounds.min(axis=0))
-    out[0] = scale * (-log_chance - log(2))  # one variable: its tail is known
-    return out
+    return law.largest_sums(sd, np.array(WINDOWS), log_chance)
 
 
 def kept_bins(counts: Array, thresholds: Floats, wide: Mask) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.special import logit
@@ -45,6 +45,7 @@ from covey.engine.models.laws import NARROW, BitLaw, Limits, bit_sums
 from covey.engine.noise import sensitivity as formulas
 from covey.engine.noise.directions import DIRECTION_BITS, quantise_directions
 from covey.engine.noise.integers import MAX_SCALE
+from covey.engine.noise.law import CUBE, MATRIX, SIGNS
 from covey.engine.noise.matrix import pair_deviation, simulated_matrix
 from covey.engine.points import WeightedPoints
 from covey.engine.query import Query
@@ -170,7 +171,7 @@ def declared_coding(p: int, limits: list[tuple[list[int], int]]) -> Coding | Non
 
 def measure_means(setting: Setting) -> Asking[Measurement]:
     """Column means alone. Counts move by at most 1 each: by 1 in ℓ∞ (pure, cube mechanism), by √p in ℓ2 (zCDP)."""
-    noise: Literal["cube", "independent"] = "cube" if setting.pure else "independent"
+    noise = CUBE if setting.pure else None
     (means,) = yield [Ask("means", [column_sums(setting)], mean_sensitivity(setting), noise=noise)]
     return plain_means(means)
 
@@ -231,7 +232,7 @@ def measure_matrix(setting: Setting) -> Asking[BitMoments]:
         pairs = bits.map(sign_pairs, begin, end)
         components.append(Component(two, pairs, block, divisor=4 * n, dtype=pair_dtype(p)))
     weights = [*[WHOLE] * p, 1 / a]
-    kind: Any = "signs" if p <= SIGN_COLUMNS else "matrix"
+    kind = SIGNS if p <= SIGN_COLUMNS else MATRIX
     found = yield [Ask("moments", components, in_cone(p + a * a), noise=kind, weights=weights)]
     if apart:
         means = yield from measure_means(setting)

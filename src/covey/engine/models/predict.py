@@ -40,6 +40,7 @@ from covey.engine.models.tables.plan_tables import (
 from covey.engine.models.tables.table_counts import whole_ranges
 from covey.engine.models.tables.triples import triple_noise
 from covey.engine.noise.integers import cube_deviation
+from covey.engine.noise.law import UNMEASURED
 from covey.engine.numbers.grid import CELLS, Attribute, Category, NumberGrid, grids
 from covey.engine.sensitivity import Sensitivity
 from covey.engine.unit import ADD_REMOVE, REPLACE
@@ -329,7 +330,7 @@ def pair_noise(sizes: Sequence[int], n: int, budget: Budget) -> float:
         return Sensitivity.histograms(1).deviation(budget) / n
     share = Fraction(1 - histogram_share(n, domain, budget))
     law = pair_law(planned_bins(domain), budget.part(max(share, Fraction(1, 10))))
-    return law.sd / n if law.family != "none" else BLIND / LEFT_AFTER_DENOISING
+    return law.sd / n if law.family is not UNMEASURED else BLIND / LEFT_AFTER_DENOISING
 
 
 def refuse_too_large(attributes: Sequence[Attribute], n: int, budget: Budget) -> None:
@@ -412,7 +413,7 @@ def small_groups(attributes: Sequence[Attribute], n: int, budget: Budget) -> Sma
     plan, bins = TablePlan(tuple(attributes)), expected_bins(attributes, n, budget)
     merged = Domain(tuple(max(1, round(size)) for size in bins), plan.domain.ordered)
     law = pair_law(merged, budget.part(plan.expected_shares(n, budget, 1 - CERTIFICATE_SHARE)["pairs"]))
-    if law.family == "none":
+    if law.family is UNMEASURED:
         return SmallGroups(n, n, budget.counted)
     rows = 2 * law.sd * sqrt(merged.total) / sqrt((e - 1) / max(bins[numbers]))
     return SmallGroups(max(1, min(n, int(float(f"{rows:.1e}")))), n, budget.counted)

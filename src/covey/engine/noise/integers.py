@@ -228,12 +228,6 @@ class CoveyNoise:
         return rounded_gaussian(variance, size, self.generator)
 
 
-def _up(value: Number) -> float:
-    """The least float that is not below the value."""
-    near = float(value)
-    return near if Fraction(near) >= Fraction(value) else float(np.nextafter(near, np.inf))
-
-
 # K-norm noise on several one-way tables at once, P(x) ∝ exp(−‖x‖/scale), ‖·‖ the norm in which a row moves: docs/proofs/knorm.md.
 #
 # The positive part of a table is the sum of its positive entries, its negative part that of the others without their sign. A

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
 from covey.engine.arrays import Floats, Integers
 from covey.engine.codes.domain import Domain
-from covey.engine.noise.integers import MAX_SCALE, root_above
+from covey.engine.noise.integers import root_above
+from covey.engine.noise.law import IndependentNoise, NoiseLaw
 from covey.engine.noise.matrix import simulated_matrix
 
 USELESS = 2.0**36  # no table has so many rows
@@ -32,11 +32,11 @@ def place_of(d: Domain, a: int, others: Sequence[int]) -> tuple[slice, Integers,
 class PairLaw:
     """A noise law for centred pair tables, in counts.
 
-    `scale` is the variance (gaussian), the Laplace scale of each cell (laplace), or the trace scale (matrix). Where counts are
+    `scale` is the variance (Gaussian), the scale of each cell (Laplace), or the trace scale (matrix). Where counts are
     in steps, so many to one, the noise that is drawn is as many times larger.
     """
 
-    family: Literal["gaussian", "laplace", "matrix", "none"]
+    family: NoiseLaw  # independent, matrix or none
     domain: Domain
     scale: Fraction
     steps: int = 1
@@ -44,10 +44,8 @@ class PairLaw:
     @property
     def sd(self) -> float:
         """Standard deviation of one coordinate of a pair table."""
-        if self.family == "gaussian":
-            return float(np.sqrt(float(self.scale)))
-        if self.family == "laplace":
-            return float(np.sqrt(2) * float(self.scale))
+        if isinstance(self.family, IndependentNoise):
+            return self.family.deviation(self.scale)
         dimension = int(np.sum(self.domain.counts - 1))  # of the centred coding
         return float(float(self.scale) * np.sqrt((dimension + 1) / 2))
 
@@ -57,9 +55,9 @@ class PairLaw:
 
         Matrix noise is drawn at any scale; beyond the rows of any table it is not worth drawing.
         """
-        if self.family == "gaussian":
-            return self.scale * (max(self.domain.sizes) ** 2 * self.steps) ** 2 <= MAX_SCALE**2 // 4
-        return self.scale * self.steps <= MAX_SCALE if self.family == "laplace" else self.sd <= USELESS
+        if isinstance(self.family, IndependentNoise):
+            return self.family.drawable(self.scale, self.steps, max(self.domain.sizes) ** 2)
+        return self.sd <= USELESS
 
     @cached_property
     def places(self) -> Places:
@@ -80,15 +78,11 @@ class PairLaw:
     def simulate(self, public: np.random.Generator) -> Floats:
         """A draw of the same law in floating point, for shrinkage: from public randomness, never from the noise's."""
         d = self.domain
-        if self.family == "matrix":
+        if not isinstance(self.family, IndependentNoise):
             basis = d.simplex_basis()
             return d.off_blocks(basis @ simulated_matrix(float(self.scale), basis.shape[1], public) @ basis.T)
         shape = (d.total, d.total)
-        if self.family == "gaussian":
-            g = public.standard_normal(shape) * np.sqrt(float(self.scale))
-        else:
-            g = public.laplace(size=shape) * float(self.scale)
-        g = np.triu(g, 1)
+        g = np.triu(self.family.simulate(self.scale, shape, public), 1)
         return d.off_blocks(d.centre(d.off_blocks(g + g.T)))
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from covey.engine.measurement import TAILS
+from covey.engine.noise.law import LAPLACE
 from covey.errors import CannotAnswerError, ParameterError, nearest
 from covey.release.answers.answer import About, Answer, AnswerTable, answers, checked, of_a_release
 from covey.release.answers.columns import MISSING, Columns
@@ -164,7 +164,7 @@ def _relations(release: Release, confidence: float = 0.95, about: About = "popul
     broken, sd = np.array([[one.broken, one.sd] for one in found]).T
     share, rows = np.clip(broken, 0.0, 1.0), release.sampled(about)
     variance = sd**2 + (share * (1 - share) / rows if rows else 0.0)
-    tails = TAILS if release.privacy.budget.pure else 0.0
+    tails = LAPLACE.tails if release.privacy.budget.pure else 0.0
     estimate, words = Estimate(broken, variance, tails * sd**4, *np.zeros((2, len(found)))), tuple(map(str, found))
     note = "relations were chosen because few rows seem to break them: the true share may be a little larger"
     own = answers(estimate, words, checked(confidence), about, "share of rows that break it", (0.0, 1.0), note)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from covey.engine.arrays import Floats, Integers
-from covey.engine.measurement import NOTHING, Measurement, Measurements
+from covey.engine.measurement import Measurement, Measurements
+from covey.engine.noise.law import UNMEASURED
 from covey.engine.query import Columns, Factor
 from covey.errors import CannotAnswerError
 
@@ -161,7 +162,7 @@ class Evidence:
             raise CannotAnswerError(CUT)
         if not found:
             pairs = self.found.pairs()
-            lost = pairs is not None and pairs.law != NOTHING and not pairs.kept and len(columns) == 2
+            lost = pairs is not None and pairs.law is not UNMEASURED and not pairs.kept and len(columns) == 2
             raise CannotAnswerError(NOT_KEPT if lost else NOT_MEASURED)
         return found
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from covey.engine.codes.domain import Domain, centred_counts, dependence
 from covey.engine.fit.shrinkage import group_counts
 from covey.engine.fit.spectrum import UNIT, RankScores, flips, rank_matrix
 from covey.engine.gate import WHOLE
-from covey.engine.measurement import NOTHING, Measurement
+from covey.engine.measurement import Measurement
 from covey.engine.model import Ask, Asking, Component, Setting, SizeEstimate
 from covey.engine.models.tables.table_counts import OneWayCounts, TableCounts
 from covey.engine.noise import sensitivity as formulas
 from covey.engine.noise.integers import loose_deviations
+from covey.engine.noise.law import KNORM, LAPLACE, MATRIX, UNMEASURED, NoiseLaw
 from covey.engine.noise.pairlaw import PairLaw, Places, contrast_weights, contrasts, from_contrasts
 from covey.engine.numbers.grid import Attribute, Category, grids
 from covey.engine.numbers.tree import Tree
@@ -72,7 +73,7 @@ class OneWayMeasurements:
         histograms = []
         for measurement in self.histograms:
             values = measurement.values
-            if measurement.law == "knorm":
+            if measurement.law is KNORM:
                 values = values + (n - values.sum()) / len(values)
             histograms.append(replace(measurement, values=values, per=n))
         groups = {j: replace(measurement, per=n) for j, measurement in self.group_histograms.items()}
@@ -124,7 +125,7 @@ class _HistogramDraw:
 
     histograms: list[_Histogram]
     share: Fraction
-    noise: Literal["independent", "knorm"] = "independent"
+    noise: NoiseLaw | None = None  # by itself on each entry, where none is named
 
     def ask(self, attributes: Sequence[Attribute], counts: OneWayCounts) -> Ask:
         """What the gate is asked."""
@@ -149,7 +150,7 @@ def _histogram_draws(attributes: Sequence[Attribute], draws: Sequence[Draw]) -> 
         histograms = [_Histogram(j) for j in draw.attributes]
         attribute = attributes[draw.attributes[0]]
         if draw.joint:
-            yield _HistogramDraw(histograms, draw.share, noise="knorm")
+            yield _HistogramDraw(histograms, draw.share, noise=KNORM)
         elif isinstance(attribute, Category) and attribute.groups:
             groups = _Histogram(draw.attributes[0], of_groups=True)
             yield _HistogramDraw([groups], GROUP_SHARE * draw.share)
@@ -261,10 +262,10 @@ def measure_pairs(tables: TableCounts, bin_of: list[Integers], law: PairLaw) -> 
     Only the centred part is kept, because the rest was not paid for.
     """
     query = _all_pairs(tables, bin_of)
-    if law.family == NOTHING:
-        return Measurement(query, np.zeros(0), 0.0, NOTHING, tables.n, "pairs")
+    if law.family is UNMEASURED:
+        return Measurement(query, np.zeros(0), 0.0, UNMEASURED, tables.n, "pairs")
     counts = tables.pairs(bin_of)
-    if law.family == "matrix":
+    if law.family is MATRIX:
         values = yield from _pairs_with_matrix_noise(counts, query, law.domain)
     else:
         values = yield from _pairs_with_cell_noise(counts, query, law)
@@ -280,14 +281,14 @@ def _pairs_with_matrix_noise(counts: Statistic, query: Query, domain: Domain) ->
     """Matrix Laplace noise, on sums of products of contrasts, which are integers (docs/proofs/cone.md)."""
     everything = (slice(None), slice(None))
     component = Component(query, counts.map(contrasts, domain), everything)
-    ask = Ask("pairs", [component], pair_sensitivity(domain), noise="matrix", weights=contrast_weights(domain))
+    ask = Ask("pairs", [component], pair_sensitivity(domain), noise=MATRIX, weights=contrast_weights(domain))
     (measurement,) = yield [ask]
     return domain.off_blocks(from_contrasts(measurement.values, domain))
 
 
 def _pairs_with_cell_noise(counts: Statistic, query: Query, law: PairLaw) -> Asking[Floats]:
     """Laplace noise on counts, or Gaussian noise on centred counts."""
-    cells = PairCells(law.domain, law.places, pure=law.family == "laplace")
+    cells = PairCells(law.domain, law.places, pure=law.family is LAPLACE)
     ask = Ask("pairs", cells.components(counts, query), pair_sensitivity(law.domain))
     measurements = yield [ask]
     return cells.centred(measurements)
@@ -477,7 +478,7 @@ def measure_ranks(tables: TableCounts, bin_of: list[Integers], scores: RankScore
     products = tables.pairs(bin_of).map(rank_matrix, scores)
     if pure and matrix_is_better(p):
         component = Component(query, products, (slice(None), slice(None)))
-        ask = Ask("ranks", [component], rank_sensitivity(p), noise="matrix", weights=[WHOLE] * p)
+        ask = Ask("ranks", [component], rank_sensitivity(p), noise=MATRIX, weights=[WHOLE] * p)
         (matrix,) = yield [ask]
         return replace(matrix, values=matrix.values[above_diagonal])
     component = Component(query, products.map(entries, *above_diagonal), len(above_diagonal[0]))

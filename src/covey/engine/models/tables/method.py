@@ -28,7 +28,6 @@ from covey.engine.fit import spectrum
 from covey.engine.fit.centres import Goal, Triples, fit_category_centres
 from covey.engine.fit.spectrum import BinnedPairs, Denoisers, NormalTables, RankScores, RankSums, Spectrum
 from covey.engine.gate import WHOLE
-from covey.engine.measurement import NOTHING as UNMEASURED
 from covey.engine.measurement import Measurement, Measurements, joined_by_law
 from covey.engine.model import Asking, DividedCharge, Fitted, Setting, SizeEstimate
 from covey.engine.models.laws import CodeLaw
@@ -55,6 +54,7 @@ from covey.engine.models.tables.plan_tables import TablePlan, fit_steps, pair_la
 from covey.engine.models.tables.prior import Prior
 from covey.engine.models.tables.table_counts import OneWayCounts, RecordTables, TableCounts, first_pass_kernels
 from covey.engine.models.tables.triples import Binned, find_triples
+from covey.engine.noise.law import UNMEASURED
 from covey.engine.noise.pairlaw import PairLaw
 from covey.engine.numbers.grid import Attribute, grids
 from covey.engine.points import WeightedPoints
@@ -201,7 +201,7 @@ class NoisyPairs:
     @property
     def measured(self) -> bool:
         """Whether all pairs were measured."""
-        return self.law.family != UNMEASURED
+        return self.law.family is not UNMEASURED
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:

@@ -29,6 +29,7 @@ from covey.engine.models.tables.important import IMPORTANT_SHARE, NOTHING, TARGE
 from covey.engine.models.tables.measure_tables import ONE_WAY_AND_PAIRS, dependence_test_sensitivity, pair_sensitivity
 from covey.engine.models.tables.plan_one_way import OneWayPlan, nominal_domain
 from covey.engine.models.tables.triples import triple_shares
+from covey.engine.noise.law import GAUSSIAN, LAPLACE, MATRIX, UNMEASURED
 from covey.engine.noise.pairlaw import PairLaw
 from covey.engine.noise.sensitivity import pair_table_sensitivity
 from covey.engine.numbers.grid import Attribute, Category, grids
@@ -88,17 +89,17 @@ def pair_law(domain: Domain, budget: Budget, steps: int = 1) -> PairLaw:
     deviation. Where no law can be drawn (ε below a billionth or so; for persons, counted in steps, below a thousandth) pairs are
     not measured at all: they would be noise alone.
     """
-    unmeasured = PairLaw("none", domain, Fraction(0))
+    unmeasured = PairLaw(UNMEASURED, domain, Fraction(0))
     varying = sum(size > 1 for size in domain.sizes)
     if varying < 2 or not budget.amount:
         return unmeasured
     sensitivity = pair_sensitivity(domain).under(budget)
     if budget.pure:
-        laplace = PairLaw("laplace", domain, budget.laplace_scale(sensitivity.l1), steps)
-        matrix = PairLaw("matrix", domain, budget.laplace_scale(sensitivity.trace), steps)
+        laplace = PairLaw(LAPLACE, domain, LAPLACE.scale(budget, sensitivity), steps)
+        matrix = PairLaw(MATRIX, domain, MATRIX.scale(budget, sensitivity), steps)
         laws = [laplace, matrix]
     else:
-        laws = [PairLaw("gaussian", domain, budget.variance(sensitivity.l2_squared), steps)]
+        laws = [PairLaw(GAUSSIAN, domain, GAUSSIAN.scale(budget, sensitivity), steps)]
     drawable = [law for law in laws if law.drawable]
     return min(drawable, key=lambda law: law.sd, default=unmeasured)
 
@@ -375,7 +376,7 @@ class TablePlan:
         odds = pair_table_sensitivity(sizes) * one_way_share / (2 * (1 - one_way_share))
         weights = [(odds * draw.share).limit_denominator(1000) for draw in self.one_way.draws(budget)]
         variance = budget.variance(pair_table_sensitivity(sizes, weights))
-        return JointDraw(PairLaw("gaussian", self.domain, variance), weights)
+        return JointDraw(PairLaw(GAUSSIAN, self.domain, variance), weights)
 
     # How fine pair tables are, and what a prediction says.
 

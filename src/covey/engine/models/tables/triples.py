@@ -22,6 +22,7 @@ from covey.engine.codes.counts import part
 from covey.engine.fit.centres import Triples, deviations, level_map, shrunken, signs_of, varying_triples
 from covey.engine.measurement import Measurement
 from covey.engine.model import Ask, Asking, Component, Setting
+from covey.engine.noise.law import CHOICE
 from covey.engine.points import WeightedPoints
 from covey.engine.query import Columns, Factor, Query, mixed_table
 from covey.engine.sensitivity import Sensitivity
@@ -238,7 +239,7 @@ def _select(candidates: Candidates, counts: Statistic, count: int, setting: Sett
     chance = np.rint(_expected_by_chance(candidates, count, setting) * setting.steps).astype(np.int64)
     missed = counts.map(deviations, expected, candidates.starts, candidates.signs)
     scores = Component(candidates.query, missed.map(np.subtract, chance), len(candidates.sets))
-    ask = Ask("choosing triples", [scores], SELECTION_SENSITIVITY, noise="choice", rounds=count)
+    ask = Ask("choosing triples", [scores], SELECTION_SENSITIVITY, noise=CHOICE, rounds=count)
     (selection,) = yield [ask]
     return list(selection.values)
 
