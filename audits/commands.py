@@ -25,6 +25,7 @@ from audits.odometer import Ride
 from audits.planting import Fault, replaced
 from covey.desk.cli import main
 from covey.errors import InternalError
+from covey.tables.dialects import Spelling
 
 DRAFTED = ("age", "cost", "seen", "ward", "sick", "dose")
 PLAIN = ("30", "12.5", "2014-01-01", "A", "yes", "5.12")
@@ -94,8 +95,8 @@ class Command:
         return self._left
 
 
-def draft_table(seed, *first, n=700, mark=".", wards="ABC"):
-    """Records of six columns that nobody has described; the doses have a decimal mark."""
+def draft_table(seed, *first, n=700, wards="ABC"):
+    """Records of six columns that nobody has described."""
     g = np.random.default_rng(seed)
     columns = (
         [str(age) for age in g.integers(15, 80, n)],
@@ -103,7 +104,7 @@ def draft_table(seed, *first, n=700, mark=".", wards="ABC"):
         [f"201{year}-0{1 + year}-17" for year in g.integers(0, 9, n)],
         g.choice(list(wards), n).tolist(),
         g.choice(["yes", "no"], n).tolist(),
-        [f"{dose:.2f}".replace(".", mark) for dose in g.lognormal(1, 1, n)],
+        [f"{dose:.2f}" for dose in g.lognormal(1, 1, n)],
     )
     rows = [*first, *list(zip(*columns, strict=True))[len(first) :]]
     return dict(zip(DRAFTED, map(list, zip(*rows, strict=True)), strict=True))
@@ -116,7 +117,6 @@ def rides():
     schema = persons.flags(4)
 
     def draft(seed):
-        # A stranger's doses have decimal commas: where nothing is said they are no numbers, and nothing else follows from them.
         return Command(seed, "--learn", *words, "--accept-misfits", "1", drafted=len(DRAFTED))
 
     def by_person(seed):
@@ -130,7 +130,7 @@ def rides():
             draft,
             draft_table(0, PLAIN),
             neighbours,
-            draft_table(9, mark=",", wards="ABCD"),
+            draft_table(9, wards="ABCD"),
             shows,
         ),
         Ride(
@@ -156,13 +156,18 @@ def one_cell_has_more_decimals():
     return replaced((covey.tables.column_drafts, "decimals_of", strict))
 
 
-def spelling_of_the_draft():
-    """What the draft saw of decimal marks is kept when limits are to be learned."""
+def one_cell_has_a_comma():
+    """A column has decimal commas if a single cell has one."""
 
-    def remembering(real):
-        return lambda self: replace(real(self), spelling=self.spelling)
+    def any_comma(real):
+        def number_spelling(words, *rest):
+            if words.str.contains(",").any():
+                return Spelling(",", "."), "a comma"
+            return real(words, *rest)
 
-    return replaced((covey.tables.fields.Field, "to_learn", remembering))
+        return number_spelling
+
+    return replaced((covey.tables.column_drafts, "number_spelling", any_comma))
 
 
 def one_cell_decides():
@@ -204,7 +209,7 @@ def faults():
     """All of them."""
     return [
         Fault("one cell decides how many decimals", "odometer: draft, then learned", one_cell_has_more_decimals()),
-        Fault("spelling of the draft kept", "odometer: draft, then learned", spelling_of_the_draft()),
+        Fault("one cell decides the decimal mark", "odometer: draft, then learned", one_cell_has_a_comma()),
         Fault("one cell decides what a column is", "odometer: draft, then learned", one_cell_decides()),
         Fault("labels of the draft counted", "odometer: draft, then learned", labels_of_the_draft()),
         Fault("rows of persons told by the command", "odometer: a command for persons", read_rows_told()),
