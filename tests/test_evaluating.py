@@ -138,6 +138,23 @@ def test_a_source_that_covey_would_not_write_is_refused_in_words(bundle, tmp_pat
         assert refused.exception is None or isinstance(refused.exception, SystemExit)
 
 
+def test_an_anonymous_table_is_evaluated_as_it_was_read(bundle, tmp_path):
+    """Its bundle says how the table was written, as a private one does; a schema beside it need say nothing of that."""
+    fields = [
+        {"name": "ward", "type": "string", "constraints": {"enum": sorted(set(WARD))}},
+        {"name": "cost", "type": "number", "constraints": {"minimum": 1000, "maximum": 10_000}},
+    ]
+    (tmp_path / "schema.json").write_text(json.dumps({"fields": fields}))
+    schema = ("--schema", tmp_path / "schema.json")
+    said = ("--separator", ";", "--decimal", ",", "--thousands", ".")
+    table = bundle.parent / "t.csv"
+    ok("anonymize", table, *schema, "--group-size", 20, "--seed", 1, *said, "--out", tmp_path / "out")
+    plain = json.loads(ok("evaluate", table, tmp_path / "out", "--json").stdout)
+    assert plain == json.loads(ok("evaluate", tmp_path / "out", table, *schema, "--json").stdout)
+    assert plain == json.loads(ok("evaluate", tmp_path / "out", table, *schema, *said, "--json").stdout)
+    assert not [change for change in plain["changed"] if "type" in str(change)]
+
+
 def test_persons_and_their_events_are_evaluated_as_their_release_read_them(tmp_path):
     events = "patient;cost\n" + "".join(f"{j % 80};{german(cost)}\n" for j, cost in enumerate(COST))
     (tmp_path / "visits.csv").write_text(events, encoding="utf-8")
