@@ -1,5 +1,6 @@
 """What a bundle says of itself is true: of its seed, of the number of rows, and of what nobody asked its owner."""
 
+import inspect
 import json
 import re
 from functools import cache
@@ -9,7 +10,8 @@ import pytest
 import covey
 from audits.odometer import cheap_fits
 from covey.engine.unit import ADD_REMOVE, REPLACE
-from covey.release.answers.answer import AnswerTable
+from covey.release.answers.answer import QUESTIONS, AnswerTable
+from covey.release.answers.release import Release
 from covey.release.bundle import write_bundle
 from covey.release.report import two_releases
 from covey.tables.schema import Field, Schema
@@ -131,6 +133,13 @@ def test_answers_of_a_seeded_release_say_so_in_python(folder):
             assert all(one.seeded is (seed is not None) for one in rows)
         assert (MARK in repr(release)) == (seed is not None)
         assert (MARK in release._repr_html_()) == (seed is not None)
+
+
+def test_every_method_of_a_release_that_answers_is_a_question():
+    """One that is added must be named, or its answers would be silent."""
+    methods = {name: inspect.signature(method) for name, method in vars(Release).items() if inspect.isfunction(method)}
+    answering = {name for name, call in methods.items() if "confidence" in call.parameters and name[0] != "_"}
+    assert answering - {"ask", "logistic", "wish"} == set(QUESTIONS)  # the first two ask one of the others
 
 
 def test_two_releases_side_by_side_say_which_one_is_seeded(folder):

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from randomgen import ChaCha
 
+from covey.errors import whole_number
+
 SEEDED_MARK = "seeded: not private"
 
 
@@ -27,6 +29,11 @@ class Streams:
     def from_system(cls) -> Streams:
         """Key from the operating system's entropy."""
         return cls(secrets.token_bytes(32), seeded=False)
+
+    @classmethod
+    def of(cls, seed: int | None) -> Streams:
+        """Streams of a seed, or fresh ones."""
+        return cls.from_system() if seed is None else cls.from_seed(whole_number(seed, "seed", 0))
 
     @classmethod
     def from_seed(cls, seed: int) -> Streams:

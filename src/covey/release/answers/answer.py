@@ -166,6 +166,8 @@ class AnswerTable(Sequence[Answer]):
         return tag("div", tag("table", tag("tbody", rows), style="border-collapse:collapse;background:none"), *foot)
 
 
+T = TypeVar("T")
+QUESTIONS = ("share", "count", "mean", "rate", "wait", "quantile", "correlation", "regress", "interval")
 Question = TypeVar("Question", bound=Callable[..., Any])
 
 
@@ -177,6 +179,13 @@ def of_a_release(question: Question) -> Question:
         return marked(question(release, *arguments, **options), release.privacy.seeded)
 
     return cast(Question, asked)
+
+
+def questions(kind: type[T]) -> type[T]:
+    """A class of releases, each of whose questions has answers that say where it was made with a seed."""
+    for name in QUESTIONS:
+        setattr(kind, name, of_a_release(getattr(kind, name)))
+    return kind
 
 
 def marked(found: Any, seeded: bool) -> Any:

@@ -27,7 +27,7 @@ from covey.release.answers.answer import (
     answers,
     checked,
     in_library,
-    of_a_release,
+    questions,
     shown,
 )
 from covey.release.answers.bands import ReportBands
@@ -61,6 +61,7 @@ DRAWN = 20_000  # rows of the centres that variances are read off: right to abou
 MANY = "; of large numbers of events only ranges are known"
 
 
+@questions
 @dataclass(frozen=True)
 class Release(PrivateRelease):
     """A private release: `covey.load(folder)`, or `PrivateSynthesizer.release(m)`.
@@ -95,7 +96,7 @@ class Release(PrivateRelease):
 
     def draw(self, m: int, where: Conditions | None = None, seed: int | None = None) -> Iterable[Any]:
         """The same as columns, part by part, so that there may be more than the memory holds."""
-        m, streams = whole_number(m, "m", 1, "It counts the synthetic rows, or persons."), streams_of(seed)
+        m, streams = whole_number(m, "m", 1, "It counts the synthetic rows, or persons."), Streams.of(seed)
         columns, where = Columns(self.described), named(where or {})
         if not self.several:
             return draw_rows(self.codec, self.row_law, m, columns.wishes(where), streams)
@@ -196,7 +197,6 @@ class Release(PrivateRelease):
         """The answer to a question in words, as `covey ask` takes them: "average age by ward", "top 5 ward"."""
         return asking.ask(self, question, confidence=confidence, about=about)
 
-    @of_a_release
     def share(  # how the answer is wanted comes after the question
         self,
         of: Conditions,
@@ -228,7 +228,6 @@ class Release(PrivateRelease):
         note = together(self.columns.notes_of(of), self.columns.notes_of(given))
         return self._answer(question, estimate, (top, bottom), wish, (0.0, 1.0), note)
 
-    @of_a_release
     def count(self, of: Conditions, by: str | None = None, *, confidence: float = 0.95) -> Any:
         """How many rows of the confidential table, or persons, or events, meet some conditions; n must be public.
 
@@ -257,7 +256,6 @@ class Release(PrivateRelease):
 
         return self._by_group(by, ask)
 
-    @of_a_release
     def mean(  # how the answer is wanted comes after the question
         self,
         column: str,
@@ -332,7 +330,6 @@ class Release(PrivateRelease):
         method = f": of where {column!r} lies inside them only bounds are known" * bounded
         return self._answer(question, estimate, (top, bottom), wish, ends, note, method)
 
-    @of_a_release
     def rate(
         self,
         of: Conditions | None = None,
@@ -359,7 +356,6 @@ class Release(PrivateRelease):
 
         return self._by_group(by, ask)
 
-    @of_a_release
     def wait(self, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """The mean time from an event to the person's next one, in units of the order column (days for dates).
 
@@ -384,7 +380,6 @@ class Release(PrivateRelease):
         how = f", in bins of {order!r}; of where events lie inside them only bounds are known; in {unit}"
         return self._answer("wait", estimate, (self.events, {}), wish, (0.0, np.inf), "", how)
 
-    @of_a_release
     def quantile(  # how the answer is wanted comes after the question
         self,
         column: str,
@@ -400,7 +395,6 @@ class Release(PrivateRelease):
             raise ParameterError(f"q must be one number between 0 and 1, got {q!r}. Ask once for each.")
         return quantiles.quantile(self, column, float(q), where or {}, self.wish(per, confidence, about))
 
-    @of_a_release
     def correlation(self, x: str, y: str, *, confidence: float = 0.95, about: About = "population") -> Answer:
         """Pearson's correlation of two numbers or flags, over rows that have both."""
         if self.columns.declared(x) is not None and self.columns.declared(x) == self.columns.declared(y):
@@ -411,7 +405,6 @@ class Release(PrivateRelease):
         found = answers(estimate, [question], checked(confidence), about, estimate.words(), (-1.0, 1.0), note)[0]
         return self.of_persons(found, [self.columns.place(name) for name in plain], "person")
 
-    @of_a_release
     def regress(
         self, formula: str, family: str = "linear", *, confidence: float = 0.95, about: About = "population"
     ) -> AnswerTable:
@@ -431,7 +424,6 @@ class Release(PrivateRelease):
         """Coefficients of a logistic regression: `regress` with a flag, or one category, as outcome."""
         return self.regress(formula, "logistic", confidence=confidence, about=about)
 
-    @of_a_release
     def interval(  # the function, and how its interval is wanted
         self,
         function: Callable[[Any], float],
@@ -448,14 +440,14 @@ class Release(PrivateRelease):
         functions are covered nearly as often as it says; a model's score may not be.
         """
         self.sampled(about)
-        mechanism, streams = again.Mechanism(self, library), streams_of(seed)
+        mechanism, streams = again.Mechanism(self, library), Streams.of(seed)
         found = again.interval(mechanism, function, replicates, checked(confidence), about, streams)
         return replace(found, note=together(self.columns.notes_of_all()))
 
     def replicates(self, count: int, *, library: str = "polars", seed: int | None = None) -> list[again.Replicate]:
         """Tables drawn from the centres, each with the synthetic rows of a release of it: for studies of one's own."""
         mechanism = again.Mechanism(self, library)
-        return mechanism.runs(whole_number(count, "replicates", 1), streams_of(seed), mechanism.again)
+        return mechanism.runs(whole_number(count, "replicates", 1), Streams.of(seed), mechanism.again)
 
     # Steps.
 
@@ -589,8 +581,3 @@ class Release(PrivateRelease):
     def __repr__(self) -> str:
         units = counted(self.parts.m, "synthetic " + ("person" if self.several else "row"))
         return f"Release({units}, {counted(len(self.described.fields), 'column')}; {self.privacy})"
-
-
-def streams_of(seed: int | None) -> Streams:
-    """Streams of a seed, or fresh ones."""
-    return Streams.from_system() if seed is None else Streams.from_seed(whole_number(seed, "seed", 0))
