@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from math import exp
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import covey.ledger.status
 from audits.checks import Check
 from audits.planting import Fault, replaced
 from covey.engine.budget import make_budget
@@ -46,6 +49,7 @@ def charged_as_ordered(seed):
             Account(order, unit).charge(rho)
             told = f"{neighbours}, {unit} rows, {'a' if prior else 'no'} prior, δ = {float(delta):g}"
             found += [f"{told}: {words}" for words in wrongly_charged(ledger, "people", order, unit, rho)]
+            found += [f"{told}: {words}" for words in wrongly_counted(ledger, order)]
     return found
 
 
@@ -68,6 +72,17 @@ def wrongly_charged(ledger, dataset, order, unit, rho):
         yield f"the charge covers {charge.rows_per_person} rows of a person"
     if charge.neighbours != order.neighbours:
         yield f"the charge is for {charge.neighbours}"
+
+
+def wrongly_counted(ledger, order):
+    """In what a cap for replaced rows counts the one charge wrongly: what protects added ones counts as two of them."""
+    (status,), epsilon, delta = ledger.datasets(), order.epsilon, order.delta
+    if order.neighbours == ADD_REMOVE:
+        epsilon, delta = 2 * epsilon, (1 + exp(epsilon)) * float(delta)
+    if not epsilon <= status.summed.epsilon <= epsilon + Fraction(1, 10**8):
+        yield f"ε counts as {float(status.summed.epsilon):g}, and is {float(epsilon):g}"
+    if not (1 - 1e-12) * float(delta) <= float(status.summed.delta) <= (1 + 1e-6) * float(delta):
+        yield f"δ counts as {float(status.summed.delta):g}, and is {float(delta):g}"
 
 
 def checks():
@@ -96,6 +111,19 @@ def charge_for_one_row():
     return replaced((Ledger, "charge", fewer))
 
 
+def delta_only_doubled():
+    """In a cap for replaced rows, the δ of a release that protects added ones counts twice, and not 1 + e^ε times."""
+
+    def doubled(real):
+        def replacing(asked, rho):
+            both, rho = real(asked, rho)
+            return replace(both, atto_delta=2 * asked.atto_delta), rho
+
+        return replacing
+
+    return replaced((covey.ledger.status, "replacing", doubled))
+
+
 def prior_for_nothing():
     """An order with a prior is charged nothing, since "it was paid for before"."""
 
@@ -120,6 +148,7 @@ def faults():
     return [
         Fault("charge without neighbours", "charged as ordered", neighbours_left_out()),
         Fault("charge for one row of a person", "charged as ordered", charge_for_one_row()),
+        Fault("δ of a removal and an addition only doubled", "charged as ordered", delta_only_doubled()),
         Fault("no charge with a prior", "charged as ordered", prior_for_nothing()),
         Fault("charge without its ρ", "charged as ordered", rho_left_out()),
     ]
