@@ -262,13 +262,9 @@ def rides():
         event_ride("persons with events, (ε, δ)", 4.0, 1e-5),
         body_ride("body", 20.0),
         body_ride("body, (ε, δ)", 8.0, 1e-5),
-        array_ride(
-            "body, means alone, (ε, δ)",
-            corners,
-            1 - corners[:40],
-            np.eye(4)[:1],
-            *(0.1, 1e-6),
-            body=Box([0] * 4, [1] * 4),
+        *(
+            array_ride(name, corners, 1 - corners[:40], np.eye(4)[:1], *budget, body=Box([0] * 4, [1] * 4))
+            for name, budget in {"body, means alone": (0.1,), "body, means alone, (ε, δ)": (0.1, 1e-6)}.items()
         ),
     ]
 

@@ -298,7 +298,8 @@ SPENT = {
         for ride, charges in {
             "means": ("size, laplace", "means, cube", "certificate, cube"),
             "means, (ε, δ)": ("size, gaussian",),
-            "body, means alone, (ε, δ)": ("means, gaussian",),
+            "body, means alone": ("certificate, laplace",),
+            "body, means alone, (ε, δ)": ("means, gaussian", "certificate, gaussian"),
             "matrix": ("row sums, laplace", "moments, signs"),
             "matrix, six scores": ("scores, laplace",),
             "parities": ("moments, gaussian",),
@@ -316,8 +317,8 @@ SPENT = {
             "learned, pure": ("domains, laplace",),
             "persons with events": ("events, laplace", "tables, laplace"),
             "persons with events, (ε, δ)": ("events, gaussian", "tables, gaussian"),
-            "body": ("margins, laplace", "radius, laplace", "moments, matrix", "certificate, laplace"),
-            "body, (ε, δ)": ("margins, gaussian", "radius, gaussian", "certificate, gaussian"),
+            "body": ("margins, laplace", "radius, laplace", "moments, matrix"),
+            "body, (ε, δ)": ("margins, gaussian", "radius, gaussian"),
         }.items()
     },
 }
