@@ -31,6 +31,11 @@ TESTS = {
         "tests/engine/noise/test_knorm.py",
         "tests/engine/test_refusals.py",
     ],
+    "covey.engine.noise.law": [
+        "tests/engine/test_gate.py",
+        "tests/engine/test_certificate.py",
+        "tests/engine/noise/test_pairlaw.py",
+    ],
     "covey.engine.noise.matrix": [
         "tests/engine/noise/test_matrix.py",
         "tests/engine/noise/test_signs.py",

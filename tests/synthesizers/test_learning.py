@@ -18,10 +18,10 @@ from covey.engine.codes.learned import Counting, Noise, kept_counts
 from covey.engine.noise.law import GAUSSIAN
 from covey.engine.relations.search import SHARE_OF_RELATIONS
 from covey.errors import CoveyWarning, InputError, ParameterError
-from covey.release.answers.load import statement
 from covey.release.bundle import write_bundle
+from covey.release.facts import statement, verify_claims
 from covey.release.statements import private_facts
-from covey.release.verify import _verify_budget, verify_bundle
+from covey.release.verify import verify_bundle
 from covey.synthesizers.learning import (
     SHARE,
     Learned,
@@ -322,7 +322,7 @@ def test_claims_of_delta_are_verified(fitted):
         ({"charges": [facts["charges"][0] | {"delta": "1/1000000"}]}, "more of δ"),
     ):
         with pytest.raises(InputError, match=words):
-            _verify_budget(facts | wrong)
+            verify_claims(facts | wrong)
 
 
 def test_learned_rows_keep_flags_and_whole_numbers_and_rules_speak_of_them():

@@ -43,7 +43,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
         if is_anonymous(facts):
             _verify_groups(facts)
         else:
-            _verify_claims(facts)
+            verify_claims(facts)
     return facts
 
 
@@ -99,7 +99,7 @@ def charges(facts: Mapping[str, Any], name: str, budget: Budget) -> tuple[Charge
     return tuple(listed)
 
 
-def _verify_claims(facts: Mapping[str, Any]) -> None:
+def verify_claims(facts: Mapping[str, Any]) -> None:
     """The charges must not exceed the amount, the amount must be what was promised, and claims what follows from both."""
     budget, listed = promised(facts), charges(facts, "charges", promised(facts))
     whole = amount(facts["amount"], "amount")

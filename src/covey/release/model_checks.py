@@ -16,14 +16,14 @@ from covey.engine.models.laws import CodeLaw, RowLaw
 from covey.engine.models.persons.law import PersonsLaw
 from covey.engine.noise.law import LAWS
 from covey.engine.numbers.grid import Measure
-from covey.engine.query import Every, View
+from covey.engine.query import OWN, Every, View
 
 ROUNDING = 1e-6  # by which sums of written shares may miss 1
 LARGEST = 2.0**63  # noise is drawn on integers of 64 bits
 # What measurements are about: rows and their ranks, persons and their events, and numbers that follow from a unit.
 ABOUT_UNITS = (
     *("row", "rank", "person", "across", "event", "step", "two"),
-    *("squared length", "number of ones", "score"),
+    *("squared length", "number of ones", "score", OWN),
 )
 MOST_COLUMNS = 5  # of one table
 
