@@ -226,6 +226,8 @@ def test_more_rows_than_the_disk_holds_are_refused(tmp_path):
     assert check_disk(10, 3, tmp_path / "out") == 10
     with pytest.raises(ParameterError, match="disk"):
         check_disk(10**15, 3, tmp_path / "out")
+    with pytest.raises(ParameterError, match="the disk has"):
+        check_disk(10**5000, 3, tmp_path / "out")
 
 
 ROOT = Path(__file__).parents[2]

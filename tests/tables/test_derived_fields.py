@@ -109,6 +109,76 @@ def test_names_that_Python_would_write_in_another_way_are_those_of_the_table():
     assert both.evaluate({"ﬁ": np.array([1.0]), "fi": np.array([2.0])}).tolist() == [12.0]
 
 
+def derived_by(expression, kind="number"):
+    return Schema.from_dict({"fields": [{**PAY, "covey": {}}, entry("x", kind, derived={"expression": expression})]})
+
+
+ENDLESS = [
+    "pay + 10**400",
+    "pay + 9**9**9**9",
+    "pay * 2.0**5000",
+    "min(pay, 10**309)",
+    "pay + 1 / 0",
+    "pay + 5 % 0",
+    "pay - -(10**400)",
+]
+
+
+@pytest.mark.parametrize("expression", ENDLESS)
+def test_what_no_float_holds_is_refused_when_a_schema_is_read(expression):
+    """Integers of Python grow without end, and fail where they meet a column: after the charge, in the first synthetic row."""
+    for words in ("derived", "expected"):
+        with pytest.raises(
+            ParameterError, match=r"field 'x' is derived by .*, which is no number\. Use numbers below 1e307"
+        ):
+            Schema.from_dict(
+                {"fields": [{**PAY, "covey": {}}, entry("x", "number", 0, 9, **{words: {"expression": expression}})]}
+            )
+
+
+@pytest.mark.parametrize(
+    "expression", ["-" * 300 + "pay", "+".join(["pay"] * 300), "(" * 9000 + "pay", "pay + " + "9" * 9999, 7]
+)
+def test_no_expression_is_long_or_deep_enough_to_end_anything(expression):
+    with pytest.raises(ParameterError, match=r"nested too deeply|is not an expression|characters"):
+        derived_by(expression)
+
+
+EVERYWHERE = [
+    "pay / 0",
+    "pay % 0",
+    "pay // 0",
+    "pay ** 400",
+    "(-pay) ** 0.5",
+    "pay * 1e307 * 99",
+    "year(pay * 1e300)",
+    "pay * 1e18",
+]
+MOMENTS = [
+    "month(pay * -1e300)",
+    "days(pay, pay * 1e300)",
+    "hour(pay * 1e307 * pay)",
+    "years(pay * -1e300, pay)",
+    "--pay",
+    "9 > pay",
+]
+
+
+@pytest.mark.parametrize("kind", ["integer", "number", "date", "datetime", "boolean"])
+def test_what_may_be_derived_is_computed_whatever_rows_hold(kind):
+    for expression in EVERYWHERE + MOMENTS:
+        codec = Codec(derived_by(expression, kind))
+        codes = np.arange(codec.domain_sizes[0])[:, None]
+        assert len(codec.decode(codes, np.random.default_rng(0))["x"]) == len(codes)
+
+
+def test_constants_of_expressions_are_floats_as_columns_are():
+    found = Derived.from_dict({"expression": "pay * 2**62 * 2**62 + 7 // 2"}, "x").evaluate(
+        {"pay": np.array([1.0, 0.0])}
+    )
+    assert found.tolist() == [2.0**124 + 3, 3.0]
+
+
 def test_division_by_zero_and_overflow_are_missing():
     field = {"name": "d", "type": "number", "covey": {"derived": {"expression": "pay ** 40 / (pay - 1)"}}}
     schema = Schema.from_dict({"fields": [{**PAY, "covey": {}}, field]})

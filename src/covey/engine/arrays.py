@@ -86,7 +86,7 @@ def require_memory(needed: int, what: str, way_out: str) -> None:
     limit = allowed_memory()
     if needed > limit:
         raise ParameterError(
-            f"{what} needs {needed / 2**30:.3g} GiB and this machine allows {limit / 2**30:.3g} GiB. {way_out}"
+            f"{what} needs {min(needed, 2**200) / 2**30:.3g} GiB and this machine allows {limit / 2**30:.3g} GiB. {way_out}"
         )
 
 

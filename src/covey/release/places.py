@@ -25,7 +25,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
-from covey.errors import ArgumentError, ParameterError, whole_number
+from covey.errors import ArgumentError, ParameterError, briefly, whole_number
 from covey.paths import local_output, same_file
 from covey.tables.sources.databases import Database
 
@@ -97,7 +97,8 @@ def check_disk(m: Any, columns: int, folder: Path) -> int:
     free = shutil.disk_usage(there).free
     if rows * columns > free:
         raise ParameterError(
-            f"{rows} rows need {rows * columns / 2**30:.3g} GiB or more, and the disk has {free / 2**30:.3g} GiB left. "
+            f"{briefly(rows)} rows need {min(rows * columns, 2**200) / 2**30:.3g} GiB or more, and the disk has "
+            f"{free / 2**30:.3g} GiB left. "
             "Write fewer rows, or choose another disk."
         )
     return rows

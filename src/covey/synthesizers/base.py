@@ -13,7 +13,7 @@ from covey.engine.bodies import Body
 from covey.engine.codes.domain import Domain
 from covey.engine.entropy import Streams
 from covey.engine.points import WeightedPoints
-from covey.errors import NotFittedError, ParameterError, whole_number
+from covey.errors import NotFittedError, ParameterError, briefly, whole_number
 from covey.release.drawing import Drawn, MakePersons, MakeRows
 from covey.tables.codec import Codec
 from covey.tables.reading import Form, Prepared, Reader
@@ -100,7 +100,9 @@ class Synthesizer:
         """
         drawn = self.draw(m)
         require_memory(
-            self._maker().memory(drawn.m), f"a sample of {drawn.m} rows", "Draw fewer rows at a time, or use draw(m)."
+            self._maker().memory(drawn.m),
+            f"a sample of {briefly(drawn.m)} rows",
+            "Draw fewer rows at a time, or use draw(m).",
         )
         return (self._restore or self._form.join)(list(drawn))
 

@@ -37,7 +37,7 @@ import numpy as np
 
 from covey.engine.arrays import Floats
 from covey.engine.relations.formulas import DAY, calendar
-from covey.errors import CoveyWarning, ParameterError, counted
+from covey.errors import CoveyWarning, ParameterError, briefly, counted
 from covey.libraries import pl
 from covey.paths import file_beside
 from covey.tables.document import is_number, refuse_unknown
@@ -45,6 +45,11 @@ from covey.tables.document import is_number, refuse_unknown
 Compute = Callable[[Mapping[str, Floats]], Any]
 
 LEADING = r"^\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"  # a number at the beginning of a text
+MOST_LETTERS = 10_000  # of an expression, and how deep it may be nested: each row is computed by it
+DEEPEST = 200
+TRIALS = np.array(
+    [np.nan, -1e308, -(2.0**63), -1.5, 0.0, 1e-308, 1.0, 2.0**63, 1e308]
+)  # what columns may hold, and more
 MOST_ENTRIES = 1_000_000  # of a public list; it stands in every bundle
 WORDS = ("from", "map", "table", "edges", "labels", "expression")
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
@@ -110,7 +115,7 @@ class Derived:
         if expression:
             if set(data) - {"from", "expression"}:
                 raise _wrong(name, "has an expression and more", "Use an expression or a list, not both.")
-            return cls(_read(expression, name)[0], expression=expression)
+            return cls(_tried(*_read(expression, name), name), expression=expression)
         bases = data.get("from", ())
         bases = (bases,) if isinstance(bases, str) else tuple(bases)
         if not bases or not all(isinstance(base, str) for base in bases):
@@ -262,11 +267,13 @@ def quoted(name: str) -> str:
 
 
 def _read(text: Any, name: Any) -> tuple[tuple[str, ...], Compute]:
-    """The columns that an expression names, and what it makes of them."""
+    """The columns that an expression names, and what it makes of them: floats, in time that follows from its length."""
+    if isinstance(text, str) and len(text) > MOST_LETTERS:
+        raise _wrong(name, f"has an expression of {len(text):,} characters", f"Use at most {MOST_LETTERS:,}.")
     try:
         tree: ast.Expression = ast.parse(text, mode="eval")
     except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
-        what = f"is derived by {text!r}, which is not an expression"
+        what = f"is derived by {briefly(text)}, which is not an expression"
         raise _wrong(name, what, "Write it as in: weight / height") from None
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):  # Python's parser writes ﬁ as fi, and a table may have both columns
@@ -278,9 +285,26 @@ def _read(text: Any, name: Any) -> tuple[tuple[str, ...], Compute]:
     return tuple(bases), compute
 
 
-def _computed(node: ast.expr, name: Any, bases: dict[str, None]) -> Compute:
-    """What a node computes, and among `bases` the columns that it names; what is not understood is refused."""
+def _tried(bases: tuple[str, ...], compute: Compute, name: Any) -> tuple[str, ...]:
+    """The columns of an expression, which is computed here at their limits and beyond: nothing may fail after a charge."""
+    known = {base: np.roll(TRIALS, j) for j, base in enumerate(bases)}
+    try:
+        with np.errstate(all="ignore"):
+            np.asarray(compute(known), dtype=np.float64)
+    except (ArithmeticError, RecursionError, TypeError, ValueError) as error:
+        raise _wrong(name, f"cannot be computed everywhere ({type(error).__name__})", "Write it otherwise.") from None
+    return bases
+
+
+def _computed(node: ast.expr, name: Any, bases: dict[str, None], depth: int = 0) -> Compute:
+    """What a node computes, and among `bases` the columns that it names; what is not understood is refused.
+
+    All numbers are floats, as those of columns are: integers of Python grow without end, and fail where they meet a column. What
+    names no column is computed here, once, and refused if no float holds it.
+    """
     apply: Callable[..., Any]
+    if depth > DEEPEST:
+        raise _wrong(name, "has an expression that is nested too deeply", "Write a simpler one.")
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         apply, parts = _OPERATORS[type(node.op)], [node.left, node.right]
     elif isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
@@ -296,15 +320,37 @@ def _computed(node: ast.expr, name: Any, bases: dict[str, None]) -> Compute:
         if len(parts) != count:
             raise _wrong(name, f"calls {node.func.id} with {len(parts)} values", "Give as many as it takes.")
     elif isinstance(node, ast.Constant) and is_number(node.value):
-        return lambda known: node.value
+        written: Any = node.value
+        constant = np.float64(written)
+        return lambda known: constant
     elif isinstance(node, ast.Name) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         base = str(node.id if isinstance(node, ast.Name) else node.value)
         bases[base] = None
         return lambda known: known[base]
     else:
-        raise _wrong(name, f"is derived by {ast.unparse(node)!r}, which is not understood", "Use numbers and columns.")
-    computed = [_computed(part, name, bases) for part in parts]
-    return lambda known: apply(*(compute(known) for compute in computed))
+        raise _wrong(name, f"is derived by {_source(node)}, which is not understood", "Use numbers and columns.")
+    named: dict[str, None] = {}
+    computed = [_computed(part, name, named, depth + 1) for part in parts]
+    bases |= named
+
+    def applied(known: Mapping[str, Floats]) -> Any:
+        return apply(*(compute(known) for compute in computed))
+
+    if named:
+        return applied
+    with np.errstate(all="ignore"):
+        number = np.float64(applied({}))
+    if not np.isfinite(number):
+        raise _wrong(name, f"is derived by {_source(node)}, which is no number", "Use numbers below 1e307.")
+    return lambda known: number
+
+
+def _source(node: ast.expr) -> str:
+    """A part of an expression, for a message."""
+    try:
+        return briefly(ast.unparse(node))
+    except RecursionError:
+        return "an expression that is nested too deeply"
 
 
 def _compared(compare: Callable[[Any, Any], Any], one: Any, other: Any) -> Floats:

@@ -323,6 +323,25 @@ def test_wrong_questions_say_what_is_wrong(ask, words):
         ask(categories(TABLE, codes(500)))
 
 
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_numbers_of_any_length_are_refused_in_a_line(digits):
+    release, number = categories(TABLE, codes(500)), 10**digits
+    for ask in (
+        lambda: release.share({"age": (number, None)}),
+        lambda: release.share({"age": [number]}),
+        lambda: release.mean("age", confidence=number),
+        lambda: release.quantile("age", number),
+        lambda: release.sample(number),
+        lambda: release.sample(5, where={"age": (None, number)}),
+        lambda: release.ask(f"mean age where age>1e{digits}999"),
+        lambda: release.ask(f"top {'9' * digits} ward"),
+        lambda: release.ask("top ² ward"),
+    ):
+        with pytest.raises(ParameterError) as refusal:
+            ask()
+        assert len(str(refusal.value)) < 300 + digits * ("top" in str(refusal.value))
+
+
 def test_answers_print_as_a_line_and_draw_themselves():
     release = categories(TABLE, codes(), 25.0, np.random.default_rng(3))
     one = release.share({"ward": "surgery"})

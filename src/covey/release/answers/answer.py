@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 
 from covey.engine.entropy import SEEDED_MARK
-from covey.errors import ArgumentError, ParameterError
+from covey.errors import ArgumentError, ParameterError, briefly
 from covey.markup import Html, tag
 from covey.release.answers.estimates import Estimate
 from covey.tables.sources.frames import FrameForm
@@ -37,7 +37,7 @@ class Wanted:
 def checked(confidence: float) -> float:
     """A confidence between 0 and 1."""
     if not isinstance(confidence, Real) or not 0 < confidence < 1:
-        raise ArgumentError("", "confidence", f" must lie between 0 and 1, got {confidence!r}.")
+        raise ArgumentError("", "confidence", f" must lie between 0 and 1, got {briefly(confidence)}.")
     return float(confidence)
 
 

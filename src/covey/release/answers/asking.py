@@ -178,7 +178,7 @@ def _top(
 
     Which are shown follows from the answers, so the intervals hold for all groups together.
     """
-    numbers = [word for word in own if word.isdigit() and word not in release.columns.spoken]
+    numbers = [word for word in own if word.isdecimal() and len(word) < 10 and word not in release.columns.spoken]
     names = [word for word in own if word not in numbers]
     if len(names) != 1 or len(numbers) > 1:
         raise ParameterError("top takes a number and one column: top 5 ward, or top 5 ward by cost.")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from covey.engine.arrays import Floats, Integers
-from covey.errors import CannotAnswerError, ParameterError, nearest
+from covey.errors import CannotAnswerError, ParameterError, briefly, nearest
 from covey.markup import shorten
 from covey.release.charts import percent
 from covey.release.conditional import Wish
@@ -355,7 +355,7 @@ class Columns:
             given = np.ceil(given) if up else np.floor(given)
         read = typed(field.type, given)
         if read is None:
-            raise ParameterError(f"{field.name!r} holds values of type {field.type}, and {value!r} is none.")
+            raise ParameterError(f"{field.name!r} holds values of type {field.type}, and {briefly(value)} is none.")
         return int(field.on_grid(read, "ROUND_CEILING" if up else "ROUND_FLOOR"))
 
     # Numbers.

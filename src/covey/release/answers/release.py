@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from covey.engine.arrays import Floats, Integers
+from covey.engine.arrays import Floats, Integers, require_memory
 from covey.engine.certificate import Distances
 from covey.engine.entropy import Streams
-from covey.errors import CannotAnswerError, ParameterError, counted, whole_number
+from covey.errors import CannotAnswerError, ParameterError, briefly, counted, whole_number
 from covey.markup import card
 from covey.release.answers import asking, follows, quantiles, regression
 from covey.release.answers import replicates as again
@@ -57,6 +57,7 @@ from covey.tables.codec import Codec
 from covey.tables.reading import Reader
 from covey.tables.sources import joined
 
+CELL = 8  # bytes of a drawn cell, at least
 DRAWN = 20_000  # rows of the centres that variances are read off: right to about a hundredth
 MANY = "; of large numbers of events only ranges are known"
 
@@ -92,7 +93,10 @@ class Release(PrivateRelease):
 
         Conditions are given as `share` takes them; of persons with events they are about the persons.
         """
-        return self._frames(list(self.draw(m, where, seed)), library)
+        drawn = self.draw(m, where, seed)
+        cells = sum(len(part.schema.names) for part in self.described.tables)
+        require_memory(CELL * m * cells, f"a sample of {briefly(m)} rows", "Draw fewer rows at a time, or use draw(m).")
+        return self._frames(list(drawn), library)
 
     def draw(self, m: int, where: Conditions | None = None, seed: int | None = None) -> Iterable[Any]:
         """The same as columns, part by part, so that there may be more than the memory holds."""
@@ -392,7 +396,7 @@ class Release(PrivateRelease):
     ) -> Answer:
         """A quantile of a number, to the bins it was measured in: the interval ends at their edges. `per` as for shares."""
         if not isinstance(q, Real) or not 0 < q < 1:
-            raise ParameterError(f"q must be one number between 0 and 1, got {q!r}. Ask once for each.")
+            raise ParameterError(f"q must be one number between 0 and 1, got {briefly(q)}. Ask once for each.")
         return quantiles.quantile(self, column, float(q), where or {}, self.wish(per, confidence, about))
 
     def correlation(self, x: str, y: str, *, confidence: float = 0.95, about: About = "population") -> Answer:
