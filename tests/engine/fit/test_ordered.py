@@ -1,5 +1,6 @@
 """Normal laws behind pair tables: the tables are right, one number is found through noise, finer bins add up to coarser ones."""
 
+import warnings
 from itertools import product
 
 import numpy as np
@@ -202,6 +203,20 @@ def test_restored_ranks_are_nearer_the_truth_than_pair_tables_alone():
     size = {name: np.sqrt(np.mean(np.square(e))) for name, e in errors.items()}
     assert size["restored"] < 0.6 * size["tables"]
     assert size["restored"] < 0.3 * size["shrunk"]
+
+
+def test_ranks_of_nothing_but_noise_restore_nothing_and_overflow_nowhere():
+    X, domain = tied()
+    shares, true = covariances(X, domain)
+    scores = rank_scores(shares, domain, np.zeros(4, np.int64))
+    k = len(scores.attributes)
+    sums = RankSums(
+        np.zeros(k * (k - 1) // 2), 1e12, len(X)
+    )  # the noise of ε = 1e-12, beside which all else is nothing
+    silent = np.zeros_like(true)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.abs(restore_ranks(silent, silent, 1e40, scores, sums, shares)).max() < 1e-9
 
 
 def test_a_strong_correlation_survives_the_fit_and_the_rows_and_without_scores_it_does_not():

@@ -413,5 +413,6 @@ def restore_ranks(
     best = (weight * direct + other * (R.T @ noisy @ R)) / (weight + other)
     lost = best - R.T @ covariances @ R
     np.fill_diagonal(lost, 0)
-    kept = lost * np.maximum(0.0, 1 - 1 / ((weight + other) * np.maximum(lost**2, 1e-300)))
+    squared_z = np.maximum((weight + other) * lost**2, 1e-300)  # the noise may be far larger than all there is
+    kept = lost * np.maximum(0.0, 1 - 1 / squared_z)
     return np.asarray(covariances + R @ kept @ R.T)
