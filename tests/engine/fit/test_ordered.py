@@ -210,9 +210,8 @@ def test_ranks_of_nothing_but_noise_restore_nothing_and_overflow_nowhere():
     shares, true = covariances(X, domain)
     scores = rank_scores(shares, domain, np.zeros(4, np.int64))
     k = len(scores.attributes)
-    sums = RankSums(
-        np.zeros(k * (k - 1) // 2), 1e12, len(X)
-    )  # the noise of ε = 1e-12, beside which all else is nothing
+    # Noise beside which all else is nothing.
+    sums = RankSums(np.zeros(k * (k - 1) // 2), 1e40, len(X))
     silent = np.zeros_like(true)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
