@@ -115,6 +115,7 @@ class PrivateSynthesizer(Synthesizer):
         composition: how your ledger adds up releases. With few columns of few categories pure ε has less noise, so δ is then
             left unspent. "gaussian" prevents this: a ledger that counts μ² would charge pure noise far more.
         body: the convex set K of real-valued records; records outside are moved to its nearest point, and rows lie in it.
+            In a product of simplices integers of 8 or 16 bits are one-hot categories, and come back as such.
         device: where tables of more than 1,000 columns are fitted: "cpu", or "cuda" with the extra covey[gpu]. Only noisy
             measurements go to the graphics card, never records.
         seed: makes a run reproducible for tests. A seeded run is not private and says so.

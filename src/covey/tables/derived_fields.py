@@ -46,7 +46,7 @@ Compute = Callable[[Mapping[str, Floats]], Any]
 
 LEADING = r"^\s*(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"  # a number at the beginning of a text
 MOST_LETTERS = 10_000  # of an expression, and how deep it may be nested: each row is computed by it
-DEEPEST = 200
+DEEPEST = 200  # nested, as a sum of so many columns is: a level takes two of the thousand calls that Python allows
 TRIALS = np.array(
     [np.nan, -1e308, -(2.0**63), -1.5, 0.0, 1e-308, 1.0, 2.0**63, 1e308]
 )  # what columns may hold, and more
