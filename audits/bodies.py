@@ -76,6 +76,9 @@ def rides():
         ride("body, margins alone", Box([0] * 30, [1] * 30), g.random((2000, 30)) * 0.3, 3.0),
         ride("body, means alone", Simplex(4), g.dirichlet(np.ones(4), 60), 0.5),
         ride("body, means alone, (ε, δ)", Simplex(4), g.dirichlet(np.ones(4), 60), 0.5, 1e-3),
+        # No law lies below rows that are 0: whichever it is, a row that leaves moves the certificate's distance by nearly 1/n.
+        ride("body, rows at an end", Box([0], [1]), np.eye(60)[:, -1:], 0.1),
+        ride("body, rows at an end, (ε, δ)", Box([0], [1]), np.eye(60)[:, -1:], 0.1, 1e-6),
         ride("body, persons", box, narrow, 60.0, rows_per_person=3),
     ]
 
