@@ -1,6 +1,7 @@
 """covey evaluate: right, watermarked, and never inside a bundle."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -557,6 +558,21 @@ def test_broken_relations_are_counted():
     words = lines("contradictions.txt", found=figures)
     broken = f"{100 * figures['worst'][0]['synthetic']:.1f}% of the synthetic rows, 0.0% of the real ones"
     assert words[1] == f"  copy equals score: broken by {broken}"
+
+
+def test_the_worst_relation_is_named_even_if_its_source_has_a_copy_that_another_one_starts_from():
+    """What follows from a copy follows from its original if rows keep the copy. Synthetic rows need not: a third broke it."""
+    wide = [replace(field, maximum=1000) if field.name == "copy" else field for field in RELATED.fields]
+    codec, drawn, at = Codec(replace(RELATED, fields=tuple(wide))), true_rows(1), np.arange(ROWS)
+    drawn["text"] = np.where(at % 3 == 0, np.where(drawn["text"] == "low", "high", "low"), drawn["text"])
+    figures = contradictions(codec, tuple(codec.encode(rows, "cells")[0] for rows in (true_rows(0), drawn)))
+    worst = figures["worst"][0]
+    assert worst["relation"] in ("text follows from score", "score equals copy")
+    assert found_in(figures)["text follows from score"]["synthetic"] == pytest.approx(1 / 3, abs=0.001)
+    assert lines("contradictions.txt", found=figures)[0].startswith(
+        f"contradictions: 33.3% of the synthetic rows break the worst of {figures['relations']} relations that hold in the real"
+        " table, text follows from score"
+    )
 
 
 def test_columns_that_know_nothing_of_each_other_have_no_relations():

@@ -18,7 +18,7 @@ from covey.engine.codes.domain import PairTables
 from covey.engine.relations import search
 from covey.engine.relations.formulas import HALF, Broken, Candidate, Column, proposals
 from covey.engine.relations.literals import THRESHOLD, Function, State, cells_of, tabled
-from covey.engine.relations.search import Accepted, Findings
+from covey.engine.relations.search import Accepted, Findings, Share
 from covey.errors import ParameterError
 from covey.synthesizers.used_relations import MISSING, applied, columns_of, said
 from covey.tables.attributes import MISSING as CELL_MISSING
@@ -155,13 +155,13 @@ def exact_relations(
         seen = what.map if isinstance(what, Function) else ()
         if isinstance(what, Function) and not seen:  # as most rows have it
             seen = tuple(what.table(tables, cells.domain).argmax(axis=1).tolist())
-        one = Accepted(what, broken[i] / n, 0.0, imposed=True, map=seen)
+        one = Accepted(what, Share(broken[i] / n, 0.0), imposed=True, map=seen)
         proposal = _proposal(schema, codec, Findings(columns, of, ()), one)
-        if proposal is None or not _fits(state, accepted, what):
+        if proposal is None or not (read_off or _fits(state, accepted, what)):
             continue
         breaking = int(breaks(proposal, codec, exact).sum())
         if breaking <= MOST_BROKEN * n:
-            _learn(state, what)
+            _learn(state, what, computed=not read_off)
             accepted.append(one)
             found.append(replace(proposal, broken=breaking, rows=n))
     return found
@@ -219,13 +219,15 @@ def _fits(state: State, accepted: Sequence[Accepted], what: What) -> bool:
     return not search.is_source(accepted, what.target, of_functions=isinstance(what, Candidate))
 
 
-def _learn(state: State, what: What) -> None:
+def _learn(state: State, what: What, computed: bool) -> None:
+    """What follows from a relation; where nothing is computed, rows may break it, and others start from its column as well."""
     if isinstance(what, tuple):
         state.learn_literals(*what)
     elif what.name == "order":
         state.learn_orders(what.orders)
     else:
-        state.learn_column(what, dropped=True)
+        state.learn_column(what, dropped=computed)
+        state.lost[what.target] &= computed
 
 
 def _proposal(schema: Schema, codec: Codec, findings: Findings, one: Accepted) -> Proposal | None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from covey.engine.relations.formulas import DAY, Candidate, Column, can_be_computed
+from covey.engine.relations.formulas import DAY, HALF, Candidate, Column, can_be_computed
 from covey.engine.relations.literals import EQUIVALENT, IMPLIES, Function, Literal
 from covey.engine.relations.search import Accepted, Findings
-from covey.errors import ParameterError
+from covey.errors import ParameterError, counted
 from covey.tables.attributes import Grid
 from covey.tables.codec import Codec
 from covey.tables.derived_fields import Derived, leading_number, quoted
@@ -21,6 +21,7 @@ from covey.tables.schema import NONE, LessEqual, Relation, Schema
 from covey.tables.zeros import structural_zeros
 
 MISSING = Condition((None,))
+UNITS = (("day", DAY), ("hour", 3600.0), ("minute", 60.0), ("second", 1.0))
 # A number that two others are the parts of, by division with a remainder: the parts are measured. The names of quotient and
 # remainder, the divisor, and the worse of the two relations.
 Whole = tuple[tuple[str, str], int, Accepted]
@@ -74,7 +75,9 @@ def applied(codec: Codec, findings: Findings, accepted: list[Accepted]) -> Schem
     told: list[Relation] = []
 
     def tell(words: str, use: str, names: tuple[str, ...], one: Accepted) -> None:
-        told.append(Relation(words.rstrip("."), use, names, one.broken, one.sd))
+        told.append(
+            Relation(words.rstrip("."), use, names, one.broken, one.share.sd, one.share.margin, one.share.looks)
+        )
 
     computed = {name: f"{k} * {quoted(a)} + {quoted(b)}" for name, ((a, b), k, _) in wholes.items()}
     dropping = [a.what for a in accepted if not isinstance(a.what, tuple) and _drops(a)]
@@ -97,7 +100,9 @@ def applied(codec: Codec, findings: Findings, accepted: list[Accepted]) -> Schem
             continue
         name, decimals = columns[one.what.target].name, 0
         if isinstance(one.what, Function):
-            derived, words = _function(codec, findings, one, one.what), _function_words(findings, one.what)
+            original = _original(accepted, one.what.source)
+            derived = replace(_function(codec, findings, one, one.what), bases=(columns[original].name,))
+            words = _function_words(findings, one.what)
         else:
             derived, words = _derived(findings, one.what, computed), _formula_words(findings, one.what)
             added = [fields[base] for base in derived.bases if one.what.name in ("equal", "sum")]
@@ -111,6 +116,15 @@ def applied(codec: Codec, findings: Findings, accepted: list[Accepted]) -> Schem
     target = None if before.target in gone else before.target
     after = replace(before, fields=tuple(fields.values()), rules=tuple(rules), important=important, target=target)
     return replace(after, relations=tuple(told) or NONE)
+
+
+def _original(accepted: list[Accepted], column: int) -> int:
+    """The column that a column is a copy of, if it is computed as a copy; else the column."""
+    computed = [one.what for one in accepted if _drops(one)]
+    copies = {what.target: what.sources[0] for what in computed if isinstance(what, Candidate) and what.name == "equal"}
+    while column in copies:
+        column = copies[column]
+    return column
 
 
 def _drops(one: Accepted) -> bool:
@@ -266,7 +280,24 @@ def _formula_words(findings: Findings, candidate: Candidate) -> str:
     positive = {"order": "below", "days later": "after", "clock": "after", "sum": "plus", "sum of three": "plus"}
     negative = {"order": "above", "days later": "before", "clock": "before", "sum": "minus", "sum of three": "minus"}
     side = (positive if candidate.k > 0 else negative).get(candidate.name, "")
-    return candidate.formula.words.format(**_names(findings, candidate), side=side)
+    return candidate.formula.words.format(**_names(findings, candidate), side=side) + _room(findings, candidate)
+
+
+def _room(findings: Findings, candidate: Candidate) -> str:
+    """What a row may be off by and keep the relation, in words; nothing where that is no step of the column."""
+    column = findings.columns[candidate.target]
+    if candidate.relative:
+        return f", within {candidate.relative:.0%}"
+    if candidate.slack <= HALF * column.step:
+        return ""
+    apart = _duration(candidate.slack) if column.is_date else f"{_plain(float(f'{candidate.slack:.3g}'))}"
+    return f" by more than {apart}" if candidate.name == "order" else f", within {apart}"
+
+
+def _duration(seconds: float) -> str:
+    """A time in its largest whole unit."""
+    unit, length = next(((unit, length) for unit, length in UNITS if seconds >= length), UNITS[-1])
+    return counted(round(seconds / length), unit)
 
 
 def _function_words(findings: Findings, function: Function) -> str:

@@ -17,8 +17,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from dataclasses import field as entry
+from dataclasses import fields as parts_of
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -45,25 +47,36 @@ FEWEST_TOGETHER = 3  # columns that exclude each other and become one category u
 TOGETHER = 3  # in a table of yes/no columns alone, which has a method of its own, one of so many must (decision 0026)
 LISTED = 20  # columns that a schema shows of itself: what fits a screen
 NAMED = 5  # unconfirmed fields that a message lists: it lists them twice
+MOST_LOOKS = 10_000  # relations that a search counts: some hundreds at most
 DRAFT_MARK = "draft: describes private data"
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation in words, how the schema uses it, and the noisy share of rows that break it, with its deviation."""
+    """A relation in words, how the schema uses it, and the noisy share of rows that break it, with its deviation.
+
+    It was kept because few rows seemed to break it, of so many that were looked at: with 95% confidence for all of them at once
+    the true share is off by the margin at most.
+    """
 
     words: str
     use: str  # "rule", "derived" or "expected"
     columns: tuple[str, ...]
     broken: float
     sd: float
+    margin: float
+    looks: int
 
     def __post_init__(self) -> None:
-        for word in ("broken", "sd"):
+        for word in ("broken", "sd", "margin"):
             object.__setattr__(self, word, round(getattr(self, word), 6))  # as files write it
 
     def __str__(self) -> str:
-        return f"{self.words}: {max(self.broken, 0):.1%} ± {2 * self.sd:.1%} of rows differ"
+        low, high = max(self.broken - self.margin, 0), min(max(self.broken, 0) + self.margin, 1)
+        return f"{self.words}: {low:.1%} to {high:.1%} of rows differ"
+
+
+OF_RELATION = tuple(part.name for part in parts_of(Relation))
 
 
 def read_relations(given: Any) -> str | tuple[Relation, ...]:
@@ -73,14 +86,23 @@ def read_relations(given: Any) -> str | tuple[Relation, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(x, Mapping) for x in given):
         raise ParameterError(f'relations of a schema must be "learn" or "none", got {given!r}.')
     for one in given:
-        document.refuse_unknown(one, ("words", "use", "columns", "broken", "sd"), "a relation")
+        document.refuse_unknown(one, OF_RELATION, "a relation")
     try:
-        return tuple(
-            Relation(str(x["words"]), str(x["use"]), tuple(x["columns"]), float(x["broken"]), float(x["sd"]))
-            for x in given
-        )
+        return tuple(_relation(one) for one in given)
     except (KeyError, TypeError, ValueError):
-        raise ParameterError("a relation needs words, use, columns, broken and sd, as a release wrote them.") from None
+        listed = ", ".join(OF_RELATION)
+        raise ParameterError(f"a relation needs {listed}, as a release wrote them.") from None
+
+
+def _relation(one: Mapping[str, Any]) -> Relation:
+    broken, sd, margin = (float(one[word]) for word in ("broken", "sd", "margin"))
+    if (
+        not all(map(isfinite, (broken, sd, margin)))
+        or not 1 <= one["looks"] <= MOST_LOOKS
+        or type(one["looks"]) is not int
+    ):
+        raise ValueError("numbers that no release wrote")
+    return Relation(str(one["words"]), str(one["use"]), tuple(one["columns"]), broken, sd, margin, one["looks"])
 
 
 @dataclass(frozen=True)

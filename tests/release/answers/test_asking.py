@@ -5,6 +5,7 @@ import json
 import shlex
 import shutil
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -92,12 +93,20 @@ def test_counts_differences_and_the_largest_groups_follow_from_shares_and_means(
 
 @pytest.mark.parametrize("question", ["relations", "Which relations hold?", "show me the rules"])
 def test_relations_that_were_found_are_listed_with_the_rows_that_break_them(question):
-    told = Relation("old is age over 5", "expected", ("old",), 0.004, 0.0025), Relation("x", "rule", (), -0.001, 0.002)
+    told = (
+        Relation("old is age over 5", "expected", ("old",), 0.004, 0.0025, 0.009, 80),
+        Relation("x", "rule", (), -0.001, 0.002, 0.007, 80),
+    )
     found = categories(replace(TABLE, relations=told), codes())
     one, other = ask(found, question, about="table")
-    assert ask(found, question).labels[0] == "old is age over 5: 0.4% ± 0.5% of rows differ"
-    assert (one.value, one.low, one.se) == pytest.approx((0.004, 0, 0.0025))
-    assert one.high > 0.004 + 1.96 * 0.0025  # under pure ε noise has longer tails than normal
+    assert ask(found, question).labels == (
+        "old is age over 5: 0.0% to 1.3% of rows differ",
+        "x: 0.0% to 0.7% of rows differ",
+    )
+    assert (one.value, one.low, one.se, one.confidence) == pytest.approx((0.004, 0, 0.0025, 0.95))
+    # One of 80 that were counted was kept for its small count: its interval is that of all of them.
+    assert one.high > 0.004 + NormalDist().inv_cdf(1 - 0.025 / 80) * 0.0025
+    assert ask(found, question, about="table", confidence=0.5)[0].high < one.high
     assert (other.value, other.low) == (0, 0)
     assert ask(found, question)[0].se == pytest.approx(np.hypot(0.0025, np.sqrt(0.004 * 0.996 / 4000)))
     with pytest.raises(CannotAnswerError, match="found no relations"):

@@ -280,12 +280,16 @@ def widest(columns: Sequence[Column], *chosen: int) -> tuple[int, ...]:
 
 @family("equal", lambda k, a: a, "{a}", "{t} equals {a}")
 def _propose_equal(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
-    for base, end in _pairs(columns):
-        if columns[base].kind == columns[end].kind:
-            yield Candidate(formula, end, (base,), slack=HALF * columns[end].step)
+    """Ranges may be learned, and of two copies noise may make one much wider than the other."""
+    for numbers in (True, False):
+        for i, j in combinations(_pick(columns, numbers), 2):
+            base, end = ends(columns, i, j)
+            overlap = min(columns[i].high, columns[j].high) - max(columns[i].low, columns[j].low)
+            if overlap > 0 and columns[base].kind == columns[end].kind:
+                yield Candidate(formula, end, (base,), slack=HALF * columns[end].step)
 
 
-@family("order", lambda k, a: a, "{a}", "{t} is never {side} {a}")
+@family("order", lambda k, a: a, "{a}", "{t} is never {side} {a}", handicap=0.1)
 def _propose_order(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for base, end in _pairs(columns):
         slack = 0.0 if columns[base].kind == columns[end].kind else DAY
@@ -293,7 +297,7 @@ def _propose_order(formula: Formula, columns: Sequence[Column]) -> Iterator[Cand
             yield Candidate(formula, end, (base,), sign, slack)
 
 
-@family("close", lambda k, a: a, "{a}", "{t} lies close to {a}", 0.25, 0.1)
+@family("close", lambda k, a: a, "{a}", "{t} lies close to {a}", 0.25, 0.15)
 def _propose_close(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     for base, end in _pairs(columns):
         if min(columns[base].steps, columns[end].steps) > CLOSE_STEPS:
@@ -378,8 +382,16 @@ def _propose_elapsed(formula: Formula, columns: Sequence[Column]) -> Iterator[Ca
                         yield Candidate(formula, t, (a, b), k, 1.0)
 
 
-@family("later", lambda k, a, b: a + k * b, "{a} + {k} * {b}", "{t} lies {b} units of {k} seconds after {a}")
-@family("days later", lambda k, a, b: _day(a) * DAY + k * b, _DAYS + " + {k} * {b}", "{t} lies {b} days {side} {a}")
+@family(
+    "later", lambda k, a, b: a + k * b, "{a} + {k} * {b}", "{t} lies {b} units of {k} seconds after {a}", handicap=0.04
+)
+@family(
+    "days later",
+    lambda k, a, b: _day(a) * DAY + k * b,
+    _DAYS + " + {k} * {b}",
+    "{t} lies {b} days {side} {a}",
+    handicap=0.04,
+)
 def _propose_later(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     days = formula.name == "days later"
     for i, j in combinations(_pick(columns, False), 2):
@@ -414,7 +426,7 @@ def _propose_ratio(formula: Formula, columns: Sequence[Column]) -> Iterator[Cand
                         yield Candidate(formula, t, (a, b), k, columns[t].step, 0.02)
 
 
-@family("sum", lambda k, a, b: a + k * b, "{a} + {k} * {b}", "{t} is {a} {side} {b}", handicap=0.01)
+@family("sum", lambda k, a, b: a + k * b, "{a} + {k} * {b}", "{t} is {a} {side} {b}", handicap=0.03)
 def _propose_sum(formula: Formula, columns: Sequence[Column]) -> Iterator[Candidate]:
     parts = [j for j in _pick(columns, True) if columns[j].usual < CONSTANT]
     for chosen in combinations(parts, 3):

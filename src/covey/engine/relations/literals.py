@@ -27,6 +27,7 @@ MOST_VALUES = 14  # of a column whose values are literals
 MOST_SOURCES = 130  # cells of a column that another one may be a function of
 MOST_GROUPS = 8  # labels of a column that thresholds are looked for in
 THRESHOLDS = 16  # about equal parts of a number's rows, between which thresholds lie
+THERE, CLEARLY = 2.0, 3.5  # deviations: of thousands of pairs next to none is about rows that nobody has
 LETTERS = (1, 2, 3)  # leading characters of codes
 
 
@@ -98,6 +99,10 @@ class Function:
         """The table of the two columns, from the matrix of all pair tables: the source's cells by the target's."""
         return np.asarray(tables[cells.block(self.source), cells.block(self.target)])
 
+    def broken(self, tables: Integers, cells: Domain) -> Integers:
+        """In how many rows the column is not what the function says, from the matrix of all pair tables."""
+        return np.array([_unlike(self.table(tables, cells), self)], dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Tabled:
@@ -124,6 +129,24 @@ class Tabled:
         found = np.select([kind == IMPLIES, kind == EQUIVALENT], [x - both, x + y - 2 * both], both)
         unlike = [_unlike(f.table(tables, self.cells.domain), f) for f in self.functions]
         return np.concatenate([found, unlike]).astype(np.int64)
+
+    def clear(self, counts: Integers, sd: float, n: int) -> Array:
+        """Which pairs speak of rows that are there, beyond the noise of single columns.
+
+        Each literal must hold in some rows and fail in some, and what the pair says must be about enough of them.
+        """
+        starts, summed = self.cells.domain.starts, np.concatenate([[0], np.cumsum(counts)])
+        first = np.array([starts[x.column] + x.first for x in self.literals], dtype=np.int64)
+        last = np.array([starts[x.column] + x.last + 1 for x in self.literals], dtype=np.int64)
+        held, noise = summed[last] - summed[first], sd * np.sqrt(last - first)
+        there, absent = held / noise, (n - held) / noise
+        kind, one, two = self.pairs.T
+        both, neither = there[one] + there[two], absent[one] + absent[two]
+        about = np.select(
+            [kind == IMPLIES, kind == EQUIVALENT], [there[one] + absent[two], np.minimum(both, neither)], both
+        )
+        some = np.minimum(there, absent) >= THERE
+        return np.asarray(some[one] & some[two] & (about >= CLEARLY * np.sqrt(2)))
 
     def by_chance(self, shares: Sequence[Floats], n: int) -> Floats:
         """How many rows would break each candidate if columns with these shares of cells were independent."""
@@ -232,7 +255,7 @@ class State:
     def __init__(self, columns: Sequence[Column], of: Tabled, candidates: Sequence[Candidate]) -> None:
         p = len(columns)
         self.of, self.columns = of, columns
-        self.dropped, self.lost, self.coded, self.loose, self.ruled = (np.zeros(p, dtype=bool) for _ in range(5))
+        self.dropped, self.lost, self.coded, self.loose, self.ruled, self.copied = np.zeros((6, p), dtype=bool)
         self._together: set[frozenset[int]] = set()  # pairs of columns that are missing together, as told before
         self.above = np.eye(p, dtype=bool)  # [x, y]: x is computed by way of y
         self._single(columns)
@@ -242,6 +265,7 @@ class State:
         self.sources = np.array(sources, dtype=np.int64).reshape(-1, 3)
         self._exact = np.array([c.name in ("function", "equal") for c in computed], dtype=bool)
         self._table = np.arange(len(computed)) < len(of.functions)
+        self._equal = np.array([c.name == "equal" for c in computed], dtype=bool)
         ends = [c.orders[0] if len(c.orders) == 1 else (-1, -1) for c in computed]
         self._low, self._high = np.array(ends, dtype=np.int64).reshape(-1, 2).T
         self.below = np.eye(p, dtype=bool)  # [x, y]: x is never above y
@@ -280,8 +304,9 @@ class State:
         told[of, self._column[to]] = True
         known[far] = told[one[far], self._column[two[far]]]
         target, sources = self._target, self.sources
-        able = ~self.dropped[target] & (~self.coded[target] | (self.loose[target] & self._sharp))
-        gone = np.where(self._table, self.dropped[sources].any(axis=1), self.lost[sources].any(axis=1))
+        able = ~self.dropped[target] & (~self.coded[target] | (self.loose[target] & self._sharp) | self._equal)
+        uncopied = self.dropped & ~self.copied
+        gone = np.where(self._table, uncopied[sources].any(axis=1), self.lost[sources].any(axis=1))
         able &= ~gone & ~self.above[sources, target[:, None]].any(axis=1)
         able &= self._exact | ~self.ruled[target]
         equal = self.below & self.below.T & ~np.eye(len(self.below), dtype=bool)
@@ -310,7 +335,9 @@ class State:
         Where a formula computes it, other formulas may start from it: they start from what it is computed from.
         """
         (self.dropped if dropped else self.coded)[what.target] = True
-        self.lost[what.target] = dropped and isinstance(what, Function)
+        # What starts from a copy starts from its original as well, and need not be looked at twice.
+        self.lost[what.target] = what.name == "equal" or (dropped and isinstance(what, Function))
+        self.copied[what.target] = dropped and what.name == "equal"
         self.loose[what.target] = what.loose
         own = self.above[:, what.target].copy()
         for source in what.sources:
@@ -344,6 +371,13 @@ class State:
         return out
 
 
+def _alike(candidate: Candidate) -> tuple[tuple[Hashable, ...], tuple[int, ...]]:
+    """What a formula says, and of which columns: an order of the lower and the higher one, whichever is measured from which."""
+    if candidate.name == "order":
+        return ("order",), candidate.orders[0]
+    return (candidate.name, candidate.k), (candidate.target, *candidate.sources)
+
+
 class Analogies:
     """Candidates that say of other columns what an accepted one says: by names and labels alone, which are public.
 
@@ -358,7 +392,7 @@ class Analogies:
         self._every: list[tuple[tuple[Hashable, ...], tuple[int, ...]]] = [  # what each says, and of which columns
             *((("literals", kind, said[one], said[two]), (at[one], at[two])) for kind, one, two in of.pairs.tolist()),
             *(((f.name, bool(f.map), f.letters), (f.target, f.source)) for f in of.functions),
-            *(((c.name, c.k), (c.target, *c.sources)) for c in candidates),
+            *(_alike(c) for c in candidates),
         ]
         self._group: dict[Hashable, list[int]] = defaultdict(list)
         for i, (key, _) in enumerate(self._every):

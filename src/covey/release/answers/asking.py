@@ -166,8 +166,11 @@ def _relations(release: Release, confidence: float = 0.95, about: About = "popul
     variance = sd**2 + (share * (1 - share) / rows if rows else 0.0)
     tails = LAPLACE.tails if release.privacy.budget.pure else 0.0
     estimate, words = Estimate(broken, variance, tails * sd**4, *np.zeros((2, len(found)))), tuple(map(str, found))
-    note = "relations were chosen because few rows seem to break them: the true share may be a little larger"
-    own = answers(estimate, words, checked(confidence), about, "share of rows that break it", (0.0, 1.0), note)
+    # What was kept follows from the noisy counts, so the intervals hold for all that were counted, together.
+    each = 1 - (1 - checked(confidence)) / max(one.looks for one in found)
+    note = "relations were kept because few rows seemed to break them: the intervals hold for all that were counted, together"
+    rows_that_break = answers(estimate, words, each, about, "share of rows that break it", (0.0, 1.0), note)
+    own = tuple(replace(one, confidence=confidence) for one in rows_that_break)
     return AnswerTable(own, words, "relation")
 
 
