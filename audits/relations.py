@@ -160,8 +160,8 @@ def chance_from_rows():
         return count
 
     def peeking(real):
-        def by_chance(self, shares, public):
-            expected = real(self, shares, public)
+        def by_chance(self, codes):
+            expected = real(self, codes)
             if not kept:
                 return expected
             own = np.random.default_rng(int(kept[-1].sum()))
